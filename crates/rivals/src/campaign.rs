@@ -24,7 +24,7 @@ const VALUE: &str = "200";
 
 /// A comparison.
 pub struct Campaign {
-    /// The engines; the first is what the others are compared with.
+    /// The engines; the others are compared with the first.
     pub choices: Vec<Choice>,
     /// The media, one table each.
     pub media: Vec<MediumKind>,

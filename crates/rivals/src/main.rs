@@ -14,7 +14,7 @@ use clap::Parser;
 use quipu_lab::bench::alloc::Counting;
 use std::process::ExitCode;
 
-/// Counts what the engines in Rust allocate; what RocksDB takes is seen as resident memory.
+/// Counts the allocations of the engines in Rust; those of RocksDB are seen as resident memory.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 

@@ -184,9 +184,9 @@ pub trait Index: Send + Sync + 'static {
     }
 
     /// Lets the key have this word, and returns the one that it had, for which `matches` said yes if the
-    /// index had to ask. `near` is what [`hint`](Index::hint) or
-    /// [`prefetch_to_write`](Index::prefetch_to_write) has said of the key: it may save the way there.
-    /// `rehash` tells the hash of a word's key, for an index that has used up the bits it keeps.
+    /// index had to ask. `near` is the answer of [`hint`](Index::hint) or
+    /// [`prefetch_to_write`](Index::prefetch_to_write) for the key: it may save the way there. `rehash` tells
+    /// the hash of a word's key, for an index that has used up the bits it keeps.
     ///
     /// # Errors
     /// Any [`IndexError`]; nothing is changed then.
@@ -249,9 +249,9 @@ pub trait Index: Send + Sync + 'static {
     /// Keys; exact when nobody writes.
     fn len(&self, guard: &Guard<'_>) -> Result<u64, IndexError>;
 
-    /// Proves what an index in PM can prove by itself: that nothing in it is what neither a run nor a crash
-    /// leaves there. `is_word` says whether a word may be one of the store's. Nobody writes meanwhile, and
-    /// nothing is changed.
+    /// Proves as far as an index in PM can by itself that every word in it is one that a run or a crash
+    /// leaves. `is_word` says whether a word may be one of the store's. Nobody writes meanwhile, and nothing
+    /// is changed.
     ///
     /// # Errors
     /// [`IndexError::Space`] where it is not so.

@@ -29,8 +29,8 @@ struct Current {
 }
 
 impl Space {
-    /// Makes a pool of the whole region, and overwrites what it held. A crash before the return leaves either
-    /// no pool or this one.
+    /// Makes a pool of the whole region, and overwrites the old contents. A crash before the return leaves
+    /// either no pool or this one.
     ///
     /// # Errors
     /// [`SpaceError::Options`] and [`SpaceError::TooSmall`] before anything is changed;
@@ -118,8 +118,8 @@ impl Space {
         Ok((space, recovery))
     }
 
-    /// Opens a damaged or truncated pool for reading what is left of it, and reports all faults of its
-    /// metadata. The caller must not get, commit, release or update anything.
+    /// Opens the rest of a damaged or truncated pool for reading, and reports all faults of its metadata. The
+    /// caller must not get, commit, release or update anything.
     ///
     /// # Errors
     /// Too little is left to tell where anything is.

@@ -281,7 +281,7 @@ impl SlotHeap {
         self.region().flush(at, bytes.len() as u64);
     }
 
-    /// Says of a page what it is for, whether its lock byte is taken or not. Durable with the next fence.
+    /// Sets the kind of block in a page's header, and leaves its lock byte. Durable with the next fence.
     fn set_page_word(&self, page: &Page<'_>, kind: BlockKind) {
         let lock = self.region().load(page.at) & LOCK_BYTE;
         self.region().store(page.at, page.header_word(kind) | lock);

@@ -101,7 +101,7 @@ impl SlotHeap {
         self.region().flush(at, 8);
     }
 
-    /// Counts out a record on a page that is held; what remains is to clear its mark. `None` if that is
+    /// Counts out a record on a page that is held; the caller then clears its mark. `None` if the mark is
     /// clear.
     #[inline]
     fn count_out(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<Option<Cleared>, Damage> {
@@ -131,7 +131,7 @@ impl SlotHeap {
     /// Nobody replaces the record in the index meanwhile: the caller has the key's lock.
     ///
     /// # Errors
-    /// [`SlotError::Damaged`] if what is there cannot be a record.
+    /// [`SlotError::Damaged`] if the bytes there cannot be a record.
     pub fn delete(&self, offset: Offset) -> Result<Option<Held<'_>>, SlotError> {
         let Some(held) = self.hold(offset) else { return Ok(None) };
         Ok(held.delete()?.then_some(held))

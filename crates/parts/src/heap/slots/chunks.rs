@@ -33,7 +33,7 @@ pub(super) enum BlockState {
     Free,
     /// Part of a value, or about to be.
     Overflow,
-    /// It holds what cannot be read.
+    /// It holds bytes that cannot be read.
     Damaged,
 }
 
@@ -209,7 +209,7 @@ struct Chunk {
 pub(super) struct Chunks {
     list: Box<[Chunk]>,
     pub(super) geometry: Geometry,
-    /// Whether it is known here what is dead, and not by marks.
+    /// Whether dead records are known here, and not by marks.
     pub(super) knows_dead: bool,
 }
 

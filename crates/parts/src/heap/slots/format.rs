@@ -72,7 +72,7 @@ impl ChunkHeader {
     }
 
     fn expected_check(&self, certifier: &Certifier) -> u64 {
-        // Headers prove themselves without a life: they are what tells it.
+        // Headers prove themselves without a life, since the life stands in them.
         certifier.check(certifier.life_key(0, 0), 0, &self.as_bytes()[8..USED_AT as usize])
     }
 
@@ -175,7 +175,7 @@ pub(super) enum EntryKind {
     Part = 2,
     /// A key whose value fills blocks of its own, which the body names.
     Overflow = 3,
-    /// A key that was deleted, where bits in DRAM tell what is.
+    /// A key that was deleted, where bits in DRAM tell which records are dead.
     Tombstone = 4,
 }
 

@@ -77,7 +77,7 @@ impl SlotHeap {
     /// blocks must be [scanned](SlotHeap::scan) and [opened](SlotHeap::open_blocks) before the first record
     /// is placed; this call changes nothing. Only cleaners get at the last `reserve` free blocks.
     ///
-    /// Also returns what is damaged. A zone without a valid header is not part of the heap.
+    /// Also returns the damage found. A zone without a valid header is not part of the heap.
     ///
     /// # Errors
     /// [`SlotError::Settings`] if the settings and the zones do not go together.

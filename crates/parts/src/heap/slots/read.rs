@@ -52,7 +52,7 @@ impl SlotHeap {
     /// compares the key, since a slot may have been given to another one.
     ///
     /// # Errors
-    /// [`SlotError::Damaged`] if what is there cannot be a record.
+    /// [`SlotError::Damaged`] if the bytes there cannot be a record.
     pub fn read<'b>(
         &self,
         offset: Offset,

@@ -95,7 +95,7 @@ impl SlotHeap {
         }
     }
 
-    /// Moves what a page of slots has. Returns how many records stay.
+    /// Moves the records of a page of slots. Returns how many stay.
     fn move_slots(
         &self,
         guard: &PageGuard<'_>,
@@ -114,7 +114,7 @@ impl SlotHeap {
         Ok(kept)
     }
 
-    /// Moves what a log has. Returns how many records stay.
+    /// Moves the records of a log. Returns how many stay.
     fn move_entries(
         &self,
         guard: &PageGuard<'_>,

@@ -21,8 +21,8 @@ pub(super) struct Victims {
 
 impl SlotHeap {
     /// A block that is worth it among those that nobody writes to and of which `percent` or more is free, or
-    /// one that was left without any record. It is the caller's to [reclaim](SlotHeap::reclaim), or, where it
-    /// is known what is dead, to [evacuate](SlotHeap::evacuate); one caller at a time.
+    /// one that was left without any record. It is the caller's to [reclaim](SlotHeap::reclaim), or, where
+    /// dead records are known, to [evacuate](SlotHeap::evacuate); one caller at a time.
     pub fn victim(&self, percent: u8) -> Option<u64> {
         self.left_empty().or_else(|| {
             let mut victims = self.supply.victims.lock();

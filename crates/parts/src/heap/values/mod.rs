@@ -1,4 +1,4 @@
-//! Large values: what is too long for a segment lives in whole zones of its own.
+//! Large values: a value that is too long for a segment lives in whole zones of its own.
 //!
 //! A value that took most of a segment would have to be copied with it at every compaction, and one longer
 //! than a segment would have no place at all. So the bytes of a large value fill zones that nothing else

@@ -63,7 +63,7 @@ impl Seal {
         (self.state(buckets, place) == word).then_some(buckets)
     }
 
-    /// The word that says what has been handed out of an overflow zone.
+    /// The word for the part of an overflow zone that has been handed out.
     pub(super) fn usage(&self, usage: Usage, place: u64) -> u64 {
         let owner = usage.last_owner.map_or(u64::from(u32::MAX), |bucket| bucket);
         let word = owner << LINES_BITS | usage.buckets;

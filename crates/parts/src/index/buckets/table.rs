@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct BucketIndex<W: Words = PmWords, L: Locking = TableLocks> {
     pub(super) zones: Zones<W, L>,
     pub(super) locks: L,
-    /// The [`Size`] of the table, packed: what its word in PM says durably.
+    /// The [`Size`] of the table, packed, as its word in PM says durably.
     pub(super) size: AtomicU64,
     /// Held during a split. Counts the keys to pass before a split that damage has prevented is tried again.
     pub(super) growth: SpinLock<u32>,

@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
-/// Most buckets of a zone: what a link can tell apart.
+/// Most buckets of a zone: as many as a link can tell apart.
 const PER_ZONE_MAX: u64 = (1 << 24) - 1;
 /// Most overflow zones, likewise.
 const OVERFLOW_ZONES_MAX: usize = 1 << 21;
@@ -247,7 +247,7 @@ impl<W: Words, L: Locking> Zones<W, L> {
         Ok(place)
     }
 
-    /// Writes what has been handed out of an overflow zone. A fence follows.
+    /// Writes the usage of an overflow zone. A fence follows.
     fn store_usage(&self, zone: usize, usage: Usage) {
         let place = self.overflow[zone].load(Ordering::Acquire) + HEAD;
         self.words.store(place, self.seal.usage(usage, place));

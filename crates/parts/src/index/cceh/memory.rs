@@ -24,7 +24,7 @@ pub trait NodeMemory: Send + Sync + 'static {
         const { assert!(Self::MARK == 0, "memory with marks is flushed") };
     }
 
-    /// Waits until what this thread has flushed is durable.
+    /// Waits until the lines that this thread has flushed are durable.
     #[inline]
     fn fence(&self) {
         const { assert!(Self::MARK == 0, "memory with marks is flushed") };

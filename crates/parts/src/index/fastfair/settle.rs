@@ -72,8 +72,8 @@ impl<W: Words> Node<'_, W> {
 }
 
 impl<W: Words> Locked<'_, W> {
-    /// Makes the node durable as it is in this run, and sets right what a crash has left, each fault by one
-    /// store. The caller has come to it through the tree.
+    /// Makes the node durable as it is in this run, and sets the traces of a crash right, each by one store.
+    /// The caller has come to it through the tree.
     ///
     /// # Errors
     /// [`IndexError::Space`](crate::index::IndexError::Space) for a damaged node; nothing is changed then.

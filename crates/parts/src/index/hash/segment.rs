@@ -137,7 +137,7 @@ impl<'a> Segment<'a> {
 
     /// Puts a key into the emptier of its two buckets, if need be by moving others; says whether it could.
     ///
-    /// Filling both evenly is what keeps them from being full before nearly all are, so that moving is rare.
+    /// Both fill evenly, so hardly any bucket is full before nearly all are, and moving is rare.
     pub(super) fn place(&self, hash: u64, reference: u64) -> bool {
         let (tag, [one, other]) = self.places(hash);
         let [empty, empty_in_other] = [one, other].map(|bucket| self.buckets[bucket].empty_slots());

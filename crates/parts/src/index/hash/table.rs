@@ -199,7 +199,7 @@ impl Index for HashIndex {
 
     /// If the segment must split and its tags have run out, `rehash` is asked for the hash of each of its
     /// records. A reference whose hash then leads elsewhere is dropped, and
-    /// [counted](HashIndexStats::strays): its record is not what it was.
+    /// [counted](HashIndexStats::strays): its record has changed.
     #[inline]
     fn upsert(
         &self,

@@ -46,7 +46,7 @@ struct Chunk {
     bytes: usize,
 }
 
-// SAFETY: a chunk is memory that no thread owns; what lies in it are nodes, which all threads may share.
+// SAFETY: a chunk is memory that no thread owns; it holds nodes, which all threads may share.
 unsafe impl Send for Chunk {}
 
 struct State {

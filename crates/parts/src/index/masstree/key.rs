@@ -3,7 +3,7 @@
 //! A layer of the trie looks at eight bytes of a key: its *slice* there, as a number whose order is that of
 //! the bytes. A key that ends in the slice is padded with zeros. The number of its bytes there is its *rank*
 //! among keys of equal slices: of two such keys one begins with the other, so the shorter comes first. All
-//! keys that go on behind the slice have the highest rank; what is left of them is the *suffix*.
+//! keys that go on behind the slice have the highest rank; their bytes behind it are the *suffix*.
 
 use std::cmp::Ordering;
 

@@ -171,7 +171,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Makes what is missing of a layer to which no key comes any more, and tells its root.
+    /// Makes the missing nodes of a layer to which no key comes any more, and returns its root.
     fn end_layer(&mut self, depth: usize) -> Result<Link, ImageError> {
         self.end_border(depth, self.layers[depth].entries.len())?;
         let mut level = std::mem::take(&mut self.layers[depth].borders);

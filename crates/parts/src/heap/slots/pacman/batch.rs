@@ -233,7 +233,7 @@ impl SlotHeap {
         let begin = line_of(from);
         let known = (from - begin) as usize;
         let mut lines = Vec::with_capacity((end - begin) as usize);
-        // Nobody else changes what stands in the first line before it.
+        // Nobody else changes the bytes before it in the first line.
         let _guard = run.page.map(|page| self.lock(page));
         self.region().append_racing(begin, known as u64, &mut lines);
         lines.extend_from_slice(&run.bytes);
@@ -264,7 +264,7 @@ impl SlotHeap {
         Ok(())
     }
 
-    /// Makes durable what became of the copies of a batch.
+    /// Makes it durable which copies of a batch count.
     pub fn settle_copies(&self) {
         self.region().fence();
     }

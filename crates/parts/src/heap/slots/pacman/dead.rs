@@ -102,7 +102,7 @@ impl Dead {
 
     /// Notes that the block holds tombstones from this number on.
     pub(in crate::heap::slots) fn hold(&self, from: u64) {
-        // Most are above what is noted, which says the same; then nothing is locked.
+        // Most are above the noted number, which covers them; then nothing is locked.
         if self.hold.load(Ordering::SeqCst) > from {
             self.hold.fetch_min(from, Ordering::SeqCst);
         }
@@ -120,7 +120,7 @@ impl Dead {
         self.newest_tombstone.fetch_max(sequence, Ordering::Relaxed);
     }
 
-    /// Notes what recovery has found in the block.
+    /// Notes a record that recovery has found in the block.
     pub(in crate::heap::slots) fn found(&self, record: &FoundSlot<'_>) {
         self.fill(record.location.sequence);
         if record.is_tombstone {
@@ -147,7 +147,7 @@ impl Dead {
 }
 
 impl SlotHeap {
-    /// Whether bits in DRAM tell what is dead, and a deletion is a tombstone.
+    /// Whether bits in DRAM tell which records are dead, and a deletion is a tombstone.
     #[inline]
     pub fn knows_dead(&self) -> bool {
         self.chunks.knows_dead

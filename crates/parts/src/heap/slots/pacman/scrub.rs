@@ -50,7 +50,7 @@ impl Horizon {
 
 impl SlotHeap {
     /// Some blocks that are worth it, the best last. Clears marks before, if [that is due](is_clearing_due).
-    /// A caller that wants only what is empty is closing, and does not wait for more than one round of that.
+    /// A caller that wants only empty blocks is closing, and does not wait for more than one round of that.
     pub(in crate::heap::slots) fn best(&self, percent: u8) -> Victims {
         let room = self.blocks() * self.chunks.geometry.capacity();
         let numbered = || (0..self.blocks()).filter_map(|number| Some((number, self.chunks.dead(number)?)));
@@ -113,7 +113,7 @@ impl SlotHeap {
                 continue;
             };
             self.clock().begin(&self.space);
-            // Before the look at what is dead: what is noted later holds again.
+            // Before the look at dead records: those noted later hold again.
             let held = dead.let_go();
             let pages = self.pages_of(block).unwrap_or_default();
             let mut scrubbed = self.chunks.pages(block, pages).map(|page| self.scrub_page(page));
