@@ -1,5 +1,5 @@
-//! What a record costs in DRAM while the index grows: the worst at 3, 4, .. 8 million records, and at a
-//! sixty-fourth of that, where it is the same but for what an index has only once.
+//! The DRAM that a record costs while the index grows: the worst at 3, 4, .. 8 million records, and at a
+//! sixty-fourth of that. There it is the same except for the parts that an index has only once.
 
 #[path = "it/shared/mod.rs"]
 #[expect(dead_code, reason = "shared with tests that need more")]

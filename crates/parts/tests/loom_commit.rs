@@ -22,7 +22,7 @@ struct Table {
     records: [[UnsafeCell<u64>; WORDS]; 2],
     index: [AtomicU64; 2],
     acknowledged: [AtomicU64; 2],
-    /// Changed by who publishes: the model notices two at once.
+    /// Changed by the thread that publishes: the model notices two at once.
     publisher: UnsafeCell<u64>,
 }
 
@@ -166,9 +166,9 @@ fn all_is_published_that_was_parked_before() {
     });
 }
 
-/// Two writes of a key, of which the first is on offer, beside one who has looked and then locks: whether
-/// that one has met the first, and what it had seen before. `is_sound`: the offer ends before the write can
-/// be seen.
+/// Two writes of a key, of which the first is on offer, beside a thread that looks at the index and then
+/// locks. Returns which write that thread has met at the stripe, and which it had seen in the index.
+/// `is_sound`: the offer ends before the write can be seen.
 fn meet(is_sound: bool) -> (Option<u64>, u64) {
     let table = Table::new();
     let writing = table.clone();

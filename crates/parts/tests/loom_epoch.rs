@@ -1,14 +1,13 @@
-//! The epochs under a model of memory: every order in which a reader, and one who retires what it reads, may
-//! see each other's stores, as far as the language allows; and each fence, left out, is missed.
+//! The epochs under a model of memory: a reader, and a thread that retires objects beside it, see each
+//! other's stores in every order that the language allows. If a fence is left out, the model finds it.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_epoch --release
 //! ```
 //!
-//! Checked is the form with fences, which processors other than x86-64 run. That on x86-64 the exchange is a
-//! full barrier is a fact about the processor, and what a barrier that the system lends does is one about the
-//! system: the language's model knows of neither. A test of real threads beside `epoch::barrier` has both of
-//! them.
+//! Checked is the form with fences, which processors other than x86-64 run. On x86-64 the exchange is a full
+//! barrier by a property of the processor, and a lent barrier is one by a property of the system: the
+//! language's model knows of neither. A test of real threads beside `epoch::barrier` has both of them.
 
 #![cfg(loom)]
 

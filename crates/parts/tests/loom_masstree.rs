@@ -1,5 +1,5 @@
-//! The Masstree under a model of memory: every order in which a reader without a lock and a writer may see
-//! each other's stores, as far as the language allows; and each fence of the versions, left out, is missed.
+//! The Masstree under a model of memory: a reader without a lock and a writer see each other's stores in
+//! every order that the language allows. If a fence of the versions is left out, the model finds it.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_masstree --release

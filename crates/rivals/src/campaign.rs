@@ -2,7 +2,7 @@
 //!
 //! Processes of their own, because an engine leaves threads and memory behind that would burden the next, and
 //! because pmemkv's libraries can be set once only. On each medium and with each number of threads the first
-//! engine is measured before the others and once more after them: how far its two figures are apart is how
+//! engine is measured before the others and once more after them. The distance of its two figures tells how
 //! far the machine can be trusted.
 
 use crate::markdown::{Cell, Table};
@@ -24,7 +24,7 @@ const VALUE: &str = "200";
 
 /// A comparison.
 pub struct Campaign {
-    /// The engines; the first is what the others are compared with.
+    /// The engines; the others are compared with the first.
     pub choices: Vec<Choice>,
     /// The media, one table each.
     pub media: Vec<MediumKind>,

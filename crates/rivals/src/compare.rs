@@ -14,7 +14,7 @@ use quipu_medium::Region;
 use std::fs;
 use std::path::Path;
 
-/// Bytes of the region that is made to hear what the medium says of itself.
+/// Bytes of a region that is made only to ask the medium about itself.
 const TRIAL: u64 = 4096;
 
 /// The failures that acknowledged writes of `choice` survive, where `config` puts it.

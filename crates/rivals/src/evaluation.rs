@@ -24,7 +24,7 @@ impl Evaluation {
     /// Runs the figures one after another, and in each of their settings the engines one after another.
     ///
     /// # Errors
-    /// [`Failure::Usage`] before anything runs, for a figure that measures what only our designs can do.
+    /// [`Failure::Usage`] before anything runs, for a figure that only our designs can give.
     pub fn run(&self) -> Result<(), Failure> {
         self.scale.check()?;
         for preset in &self.presets {

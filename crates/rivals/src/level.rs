@@ -1,8 +1,8 @@
 //! The failures that an acknowledged write survives, said of every engine in the same words.
 //!
 //! Engines name their settings differently (write-ahead log, persist mode, durability), and few figures are
-//! compared at the same one. A [`Level`] is the failure that a setting is safe against; a [`Survival`] is
-//! what remains of that on a given medium: a sync into memory protects from nothing that memory does not
+//! compared at the same one. A [`Level`] is the failure that a setting is safe against. A [`Survival`] is the
+//! part of that which a given medium keeps: a sync into memory protects from nothing that memory does not
 //! survive.
 
 use quipu_medium::{Answer, MediumKind, Statement, Survives};

@@ -2,9 +2,9 @@
 //!
 //! A store that is compared only with itself is always the fastest. Here [`engines`] puts RocksDB, redb,
 //! fjall and pmemkv behind the runner's interface ([`quipu_lab::bench::Engine`]), each at the durability
-//! [levels](Level) that it has, and [`compare`] runs them and Quipu's own designs one after another in the
-//! same place. The failures that an acknowledged write survives differ, and decide most of the speed, so they
-//! are part of every result.
+//! [levels](Level) that it has. [`compare`] runs them and Quipu's own designs one after another in the same
+//! place. The failures that an acknowledged write survives differ, and decide most of the speed, so they are
+//! part of every result.
 //!
 //! # What the comparison can and cannot say
 //!

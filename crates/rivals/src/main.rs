@@ -1,7 +1,7 @@
 //! The `quipu-rivals` program: measures other engines beside Quipu, with the flags of `quipu bench`.
 //!
-//! As there, results go to standard output and nothing else does, with `--json` as one object a line; the
-//! exit code is 1 if something failed on the way and 2 if the command was misused.
+//! As there, only results go to standard output, with `--json` as one object a line. The exit code is 1 if
+//! something failed on the way and 2 if the command was misused.
 
 mod again;
 mod args;
@@ -14,7 +14,7 @@ use clap::Parser;
 use quipu_lab::bench::alloc::Counting;
 use std::process::ExitCode;
 
-/// Counts what the engines in Rust allocate; what RocksDB takes is seen as resident memory.
+/// Counts the allocations of the engines in Rust; those of RocksDB are seen as resident memory.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 

@@ -79,7 +79,7 @@ impl Report {
         Report { heading, json, picture, rows: Vec::new() }
     }
 
-    /// Runs the benchmarks on all engines and writes what they show, also if one of them fails on the way.
+    /// Runs the benchmarks on all engines and writes the results, also if one of them fails on the way.
     pub fn run(
         mut self,
         choices: &[Choice],

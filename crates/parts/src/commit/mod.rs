@@ -21,12 +21,12 @@
 //!
 //! UNSEEN is LOCKED with a write [on offer](StripeGuard::offer); parking ends the offer.
 //!
-//! *Linearizability.* A parked write takes effect when it is parked, before it is acknowledged. The walk sees
-//! to it that nobody comes upon its record earlier: a log does not use a place again while a reader is there,
-//! and a slot's page is held until its record is parked. A reader looks at the stripe before it looks at the
-//! index. It publishes a word of its key that it finds parked, and waits for one that is being published. A
-//! free or locked stripe tells that every write acknowledged before the reader began has been published,
-//! since a stripe leaves PARKED only through PUBLISHING. So no later reader misses what an earlier one saw.
+//! *Linearizability.* A parked write takes effect when it is parked, before it is acknowledged. Its record is
+//! not visible earlier: a log does not use a place again while a reader is there, and a slot's page is held
+//! until its record is parked. A reader looks at the stripe before it looks at the index. It publishes a word
+//! of its key that it finds parked, and waits for one that is being published. A free or locked stripe tells
+//! that every write acknowledged before the reader began has been published, since a stripe leaves PARKED
+//! only through PUBLISHING. So no later reader misses what an earlier one saw.
 //!
 //! *Waiting.* Writers of one stripe wait for each other. A reader waits only while another thread publishes
 //! a write of the very hash that it looks for: a few stores to DRAM, and over slots a fence or two.

@@ -26,7 +26,7 @@ pub(super) const PARKED: u32 = 3;
 pub(super) const PUBLISHING: u32 = 4;
 pub(super) const FAILED: u32 = 5;
 
-/// One lock, and what was parked at it; two to a cache line.
+/// One lock, and the word parked at it; two to a cache line.
 #[derive(Default)]
 #[repr(align(32))]
 pub(super) struct Stripe {

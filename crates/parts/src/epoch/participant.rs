@@ -101,8 +101,8 @@ impl Participant {
 impl Drop for Participant {
     fn drop(&mut self) {
         self.shared.adopt(self.limbo.get_mut().drain(..));
-        // This is right even if a guard was forgotten: whatever it protected could only be reached through
-        // its borrow.
+        // This is right even if a guard was forgotten: the objects that it protected could only be reached
+        // through its borrow.
         self.shared.return_slot(&self.slot);
     }
 }

@@ -19,7 +19,7 @@
 //! ahead](Clock::raise_ahead), asked when half of a block is used up. A writer waits only if that thread has
 //! not finished when the other half is used up.
 //!
-//! Every change of a pool draws a number first, so the first raise of a run is also where the run durably
+//! Every change of a pool draws a number first. So the first raise of a run is also where the run durably
 //! begins: before anything else changes, the run number advances and the pool is no longer marked clean.
 
 use crate::space::Space;

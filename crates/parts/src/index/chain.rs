@@ -29,16 +29,16 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 
 /// Offset of the link to the next zone.
 pub(super) const NEXT: u64 = offset_of!(ChainHeader, next) as u64;
-/// Offset of the word that the index may use in the first zone; no part of what the check covers.
+/// Offset of the word that the index may use in the first zone; the check does not cover it.
 pub(super) const HEAD: u64 = offset_of!(ChainHeader, head) as u64;
 /// Bytes of a header.
 pub(super) const HEADER: u64 = size_of::<ChainHeader>() as u64;
-/// What is damaged where a header is.
+/// The name of a header in reports of damage.
 pub(super) const HEADER_OF_ZONE: &str = "the header of a zone of the index";
-/// What the index says of a zone: a byte each.
+/// The index's own description of a zone, a byte each.
 pub(super) type Shape = [u8; 4];
 
-/// What a zone of an index begins with.
+/// The header with which a zone of an index begins.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct ChainHeader {
@@ -53,7 +53,7 @@ pub(super) struct ChainHeader {
     reserved: [u8; 16],
 }
 
-/// What the owner of an index keeps, durably, to find it again.
+/// The owner of an index keeps this, durably, to find the index again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct IndexRoot {
@@ -136,7 +136,7 @@ impl Chain {
         Chain::new(space, magic, nonce, leave)
     }
 
-    /// The chain of a root, and what its zones say of themselves. Nothing is changed.
+    /// The chain of a root, and its zones as they describe themselves. Nothing is changed.
     pub(super) fn examine(
         space: Arc<Space>,
         magic: [u8; 4],
@@ -235,7 +235,7 @@ impl Chain {
         self.region.persist(link, WORD);
     }
 
-    /// What the header of a committed zone says, if it proves that the zone has this number in the chain.
+    /// The shape of a committed zone, if its header proves that it has this number in the chain.
     fn shape(&self, zone: ZoneId, number: u32) -> Result<Shape, SpaceError> {
         let offset = self.space.zone_offset(zone);
         let mut header = ChainHeader::new_zeroed();

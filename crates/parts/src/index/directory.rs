@@ -38,7 +38,7 @@ impl EntryWord {
         self.0 & !NUMBER_MASK
     }
 
-    /// What the index notes of the segment.
+    /// The number that the index has noted for the segment.
     #[inline]
     pub(super) fn number(self) -> u32 {
         (self.0 & NUMBER_MASK) as u32

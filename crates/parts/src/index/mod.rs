@@ -2,8 +2,8 @@
 //!
 //! An index publishes: a record is visible once its reference is here. It knows nothing of records; it stores
 //! opaque nonzero references, of 45 bits in `buckets`, 48 in `hash` and 64 in `cceh`, and the caller decides
-//! whether a candidate is the key it looks for. `masstree` has the keys themselves, and decides. What all of
-//! them offer a store over logs is [`Index`].
+//! whether a candidate is the key it looks for. `masstree` has the keys themselves, and decides. All of them
+//! offer a store over logs the interface [`Index`].
 
 mod block;
 pub mod buckets;

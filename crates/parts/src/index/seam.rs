@@ -29,20 +29,20 @@ use std::sync::Arc;
 pub struct Key<'k> {
     /// The key.
     pub bytes: &'k [u8],
-    /// What [`Index::key_hash`] says of it.
+    /// Its hash, as [`Index::key_hash`] gives it.
     pub hash: u64,
 }
 
 /// Where the old word of a key was replaced by a cleaner.
 #[derive(Debug)]
 pub struct Repointed<U> {
-    /// What is to be given to [`Index::persist`].
+    /// To be given to [`Index::persist`].
     pub unflushed: U,
     /// The hint led to it, so that no inner node was read.
     pub by_hint: bool,
 }
 
-/// What an index occupies and has done.
+/// Statistics of an index: its size, and its work so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexStats {
     /// Bytes of DRAM.
@@ -128,7 +128,7 @@ pub trait Index: Send + Sync + 'static {
     /// Bits of the hash that a word of the index has with it. A word that `matches` is shown is one whose key
     /// has the same there, always, so that any other record tells that the index is damaged.
     const FINGERPRINT: u64 = 0;
-    /// What its bytes in the pool have beyond the first form of the format.
+    /// Features of its bytes in the pool that the first form of the format lacks.
     const FEATURES: &'static [Feature] = &[];
 
     /// How far a walk over all words has come.
@@ -184,9 +184,9 @@ pub trait Index: Send + Sync + 'static {
     }
 
     /// Lets the key have this word, and returns the one that it had, for which `matches` said yes if the
-    /// index had to ask. `near` is what [`hint`](Index::hint) or
-    /// [`prefetch_to_write`](Index::prefetch_to_write) has said of the key: it may save the way there.
-    /// `rehash` tells the hash of a word's key, for an index that has used up the bits it keeps.
+    /// index had to ask. `near` is the answer of [`hint`](Index::hint) or
+    /// [`prefetch_to_write`](Index::prefetch_to_write) for the key: it may save the way there. `rehash` tells
+    /// the hash of a word's key, for an index that has used up the bits it keeps.
     ///
     /// # Errors
     /// Any [`IndexError`]; nothing is changed then.
@@ -211,7 +211,7 @@ pub trait Index: Send + Sync + 'static {
         matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError>;
 
-    /// Asks for what [`repoint`](Index::repoint) needs. Tells the hint that it is to be given: this one, or
+    /// Prefetches the words that [`repoint`](Index::repoint) needs. Returns the hint to give it: this one, or
     /// one to where the key was seen to stand.
     #[inline]
     fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
@@ -249,9 +249,9 @@ pub trait Index: Send + Sync + 'static {
     /// Keys; exact when nobody writes.
     fn len(&self, guard: &Guard<'_>) -> Result<u64, IndexError>;
 
-    /// Proves what an index in PM can prove by itself: that nothing in it is what neither a run nor a crash
-    /// leaves there. `is_word` says whether a word may be one of the store's. Nobody writes meanwhile, and
-    /// nothing is changed.
+    /// Proves as far as an index in PM can by itself that every word in it is one that a run or a crash
+    /// leaves. `is_word` says whether a word may be one of the store's. Nobody writes meanwhile, and nothing
+    /// is changed.
     ///
     /// # Errors
     /// [`IndexError::Space`] where it is not so.
@@ -265,7 +265,7 @@ pub trait Index: Send + Sync + 'static {
         None
     }
 
-    /// What it occupies and has done.
+    /// Its size, and its work so far.
     fn stats(&self) -> IndexStats;
 
     /// How far it has grown.

@@ -44,7 +44,7 @@ pub trait Words: Send + Sync + 'static {
         self.persist(place, len);
     }
 
-    /// Makes durable, for a reader, what another thread may have left undone.
+    /// For a reader: makes bytes durable that another thread may have left undone.
     fn help(&self, place: u64, len: u64) {
         self.persist(place, len);
     }

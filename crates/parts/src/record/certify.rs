@@ -2,8 +2,8 @@
 //!
 //! XXH3 with a secret of the pool hashes the bytes. It is published and frozen, so a format may depend on it,
 //! and so fast that one fence hides it. It is not a cryptographic signature: it excludes torn writes,
-//! leftovers, and bytes forged by someone who cannot read the pool. Whoever can read the secret can write the
-//! pool anyway.
+//! leftovers, and bytes forged by someone who cannot read the pool. A process that can read the secret can
+//! write the pool anyway.
 //!
 //! A function that is one-to-one in the place (life and offset) mixes the place of a record into the hash. So
 //! the same bytes at another place always have another check.

@@ -4,7 +4,7 @@ use crate::record::{EXPIRES, HINT, RecordError, RecordView};
 fn encode(offset: u64, sequence: u64, content: Content<'_>) -> Vec<u8> {
     let (certifier, life) = parts();
     let mut encoder = Encoder::default();
-    // What an encoder was used for before must not show.
+    // An earlier use of the encoder must not show.
     encoder.prepare(&certifier, life, 8, &Content::value(&[9; 40], &[9; 400]));
     encoder.prepare(&certifier, life, offset, &content);
     encoder.stamp(sequence);

@@ -130,7 +130,7 @@ impl Header {
 /// The content of a record, before it has a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Content<'a> {
-    /// What happens to the key.
+    /// The kind of change to the key.
     pub kind: Kind,
     /// The key, within 65,535 bytes.
     pub key: &'a [u8],

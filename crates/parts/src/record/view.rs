@@ -171,7 +171,7 @@ fn is_known(header: &Header) -> bool {
     })
 }
 
-/// The optional fields behind the header, and what follows them.
+/// The optional fields behind the header, and the bytes behind these.
 #[derive(Default)]
 struct Fields<'a> {
     expires: u64,

@@ -72,7 +72,7 @@ pub enum SpaceError {
          nothing was changed"
     )]
     Damaged {
-        /// What is damaged.
+        /// The damaged part.
         what: &'static str,
         /// Where it is, in bytes from the start of the pool.
         offset: u64,
@@ -89,7 +89,7 @@ pub enum SpaceError {
     /// The options for a new pool contradict themselves.
     #[error("a pool cannot be created with these options: {reason}")]
     Options {
-        /// What to change.
+        /// The fault, and the change that mends it.
         reason: &'static str,
     },
     /// The region is too small for these options.

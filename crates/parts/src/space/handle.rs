@@ -29,8 +29,8 @@ struct Current {
 }
 
 impl Space {
-    /// Makes a pool of the whole region, and overwrites what it held. A crash before the return leaves either
-    /// no pool or this one.
+    /// Makes a pool of the whole region, and overwrites the old contents. A crash before the return leaves
+    /// either no pool or this one.
     ///
     /// # Errors
     /// [`SpaceError::Options`] and [`SpaceError::TooSmall`] before anything is changed;
@@ -118,8 +118,8 @@ impl Space {
         Ok((space, recovery))
     }
 
-    /// Opens a damaged or truncated pool for reading what is left of it, and reports all faults of its
-    /// metadata. The caller must not get, commit, release or update anything.
+    /// Opens the rest of a damaged or truncated pool for reading, and reports all faults of its metadata. The
+    /// caller must not get, commit, release or update anything.
     ///
     /// # Errors
     /// Too little is left to tell where anything is.
@@ -238,7 +238,7 @@ impl Space {
     }
 }
 
-/// Compares the metadata of each object pool and extent with what the superblock says of it.
+/// Compares the metadata of each object pool and extent with the superblock's description of it.
 fn verify_metadata(region: &Region, superblock: &Superblock) -> impl Iterator<Item = Result<(), SpaceError>> {
     let pools = superblock.pools().iter().map(|entry| ObjectPool::verify(region, superblock, entry));
     let extents = (0..superblock.extents().len()).map(|number| ZonePool::verify(region, superblock, number));

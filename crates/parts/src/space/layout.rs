@@ -33,7 +33,7 @@ pub struct PoolSpec {
     pub count: u64,
 }
 
-/// What a new pool is to be.
+/// Options of a new pool.
 pub struct FormatOptions {
     /// Bytes of a zone, a multiple of 4096.
     pub zone_size: u64,

@@ -21,7 +21,7 @@ pub struct ObjectPool {
 }
 
 impl ObjectPool {
-    /// Compares the metadata on the medium with what the superblock says of it.
+    /// Compares the metadata on the medium with the superblock's description of it.
     pub(super) fn verify(
         region: &Region,
         superblock: &Superblock,

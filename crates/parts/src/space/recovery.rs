@@ -8,7 +8,7 @@
 use super::free_list::{COMMITTED, END, FreeList, FreeListKind, State, Words, link_to};
 use std::sync::atomic::AtomicU8;
 
-/// What opening a pool found and did.
+/// The findings and repairs of opening a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpaceRecovery {
     /// The pool had been closed cleanly.

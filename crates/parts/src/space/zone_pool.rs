@@ -45,7 +45,7 @@ pub(super) struct ZonePool {
 }
 
 impl ZonePool {
-    /// Compares the zone table of an extent with what the superblock says of it.
+    /// Compares the zone table of an extent with the superblock's description of it.
     pub(super) fn verify(region: &Region, superblock: &Superblock, number: usize) -> Result<(), SpaceError> {
         let entry = &superblock.extents()[number];
         let header = PoolHeader::of_extent(superblock, entry);

@@ -1,10 +1,10 @@
-//! Crashes of a bucket index at every operation on the medium, in many of the states that each may leave:
-//! while keys come and go, chains get longer, buckets split and zones are added; during recovery; during
-//! creation; and a power failure after a crash of the process, at which `buckets_death` looks closer.
+//! Crashes of a bucket index at every operation on the medium, in many of the states that each may leave.
+//! They happen while keys come and go, chains get longer, buckets split and zones are added; during recovery;
+//! and during creation. The power may fail after a crash of the process, too (`buckets_death` looks closer).
 //!
-//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not,
-//! whole; a walk finds the same as lookups; no bucket is lost; the index has exactly the zones that are
-//! committed; and it works on. Broken twins show that the oracle can say no.
+//! The oracle: a write that was acknowledged, or answered to a reader, is there; a write in flight is there
+//! whole or not at all. A walk finds the same as lookups; no bucket is lost; the index has exactly the zones
+//! that are committed; and it works on. Broken twins show that the oracle can say no.
 
 use crate::buckets::crash;
 use crate::buckets::support;
@@ -57,7 +57,7 @@ struct Move {
     new: u64,
 }
 
-/// Changes several keys as a cleaner does, who acknowledges them all at once, after what happens meanwhile.
+/// Changes several keys as a cleaner does, acknowledging them all at once after the call of `meanwhile`.
 fn move_together<L: Locking>(
     index: &Index<L>,
     guard: &Guard<'_>,
@@ -80,7 +80,7 @@ fn move_together<L: Locking>(
 }
 
 /// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every
-/// operation. Returns states, violations, and what the index has done.
+/// operation. Returns states, violations, and the index's statistics.
 fn run<L: Locking>(plan: &Plan) -> (usize, Vec<String>, BucketStats) {
     let space = format(LEN, plan.seed);
     let (first, root) = create::<L>(&space, plan.settings);
@@ -219,8 +219,8 @@ fn many_schedules_survive_the_worst_crash() {
     }
 }
 
-/// A cleaner copies what writers of the same keys replace, other keys come and go so that words move to other
-/// buckets, and readers look on: neither a copy nor a word that came after it is taken for durable too early.
+/// A cleaner copies records that writers of the same keys replace, other keys come and go so that words move
+/// to other buckets, and readers look on. Neither a copy nor a later word is taken for durable too early.
 #[test]
 fn copies_beside_writers_survive_the_worst_crash() {
     let mut moved = 0;
@@ -325,7 +325,7 @@ fn words_that_wait_for_a_flush_survive_splits() {
         let keys = seed * 50..seed * 50 + 24;
         keys.clone().for_each(add);
         let splits = index.stats().splits;
-        // Few, for who looks for a key flushes the others of its fingerprint.
+        // Few, since a lookup of a key flushes the others of its fingerprint.
         let moves = keys.step_by(5).map(|key| Move { key, old: reference(key, 0), new: reference(key, 1) });
         let moves: Vec<Move> = moves.collect();
         let glance = move |snapshot: &_| {

@@ -1,5 +1,5 @@
-//! A process dies alone, and the next one finds in the caches what the medium has not: it works on, and then
-//! the power fails. What was built upon, or told to a reader, must not rest on what only a cache had.
+//! A process dies alone, and the next one finds words in the caches that the medium has not. It works on, and
+//! then the power fails. Words built upon, or told to a reader, must not rest on a cache alone.
 
 use crate::buckets::support;
 use crate::crashes;
@@ -91,8 +91,8 @@ fn a_bucket_whose_link_was_in_a_cache_is_not_lost() {
     assert!(dead > 5 && linked > 0, "{dead} deaths, {linked} after the link");
 }
 
-/// A process dies while it deletes a key; another puts a further one into the slot, and dies as well. Whoever
-/// is told then that the first one is gone is told so after a power failure too.
+/// A process dies while it deletes a key; another puts a further one into the slot, and dies as well. A
+/// reader that is told then that the first one is gone is told so after a power failure too.
 #[test]
 fn a_key_that_is_missed_stays_gone_when_its_slot_is_taken() {
     let (mut told, mut missed) = (0, 0);

@@ -1,5 +1,5 @@
-//! A bucket index without crashes: what it costs on the medium, that it is there again after an open, and
-//! that whatever stands in a damaged pool is refused or harmless.
+//! A bucket index without crashes: its costs on the medium, that it is there again after an open, and that
+//! damage in a pool is refused or harmless.
 
 use crate::buckets::support;
 use crate::shared::keyed::{self, by_hash};
@@ -155,7 +155,7 @@ fn a_lookup_reads_one_line_in_a_bucket_without_overflow() {
         }
     }
     let (_, cost) = costs(&space, || put(&index, &guard, 8, 1));
-    // The zone, its link and commit; the bucket and what has been handed out; the link to it.
+    // The zone, its link and commit; the bucket and the usage of its zone; the link to it.
     assert_eq!((cost.fences, index.stats().overflow), (4, 1));
     let (_, cost) = costs(&space, || get(&index, &guard, 8));
     assert_eq!((cost.lines_read, cost.words_stored), (2, 0));
@@ -193,7 +193,7 @@ fn a_split_costs_three_fences() {
     assert!(stats.buckets < 400 && stats.overflow < 100, "{stats:?}");
 }
 
-/// What a cleaner does: one fence for all, which readers who come before pay for what they read.
+/// The work of a cleaner: one fence for all; readers that come before pay for the words that they read.
 #[test]
 fn many_changes_cost_one_fence() {
     const KEYS: u64 = 32;
@@ -308,7 +308,7 @@ fn a_walk_beside_splits_sees_each_key_once() {
     assert!(splits > 300, "{splits}");
 }
 
-/// Opening looks at zones and at the last split, whatever is in the buckets.
+/// Opening looks at zones and at the last split, not at the keys in the buckets.
 #[test]
 fn an_open_costs_the_same_whatever_the_number_of_keys() {
     let collector = Collector::new();
@@ -411,7 +411,7 @@ fn look_around(index: &Index, guard: &Guard<'_>, keys: u64) -> u64 {
     refused
 }
 
-/// Whatever a word of a zone's head becomes, the index is refused, or it is walked and searched without harm.
+/// With any word of a zone's head changed, the index is refused, or it is walked and searched without harm.
 #[test]
 fn a_damaged_head_is_refused_or_harmless() {
     let collector = Collector::new();

@@ -1,10 +1,10 @@
-//! Crashes of a CCEH index in PM at every operation on the medium, in many of the states that each may leave:
-//! while keys come and go, segments split, the directory doubles and zones are added; during recovery; during
-//! creation; and a power failure after a crash of the process.
+//! Crashes of a CCEH index in PM at every operation on the medium, in many of the states that each may leave.
+//! They happen while keys come and go, segments split, the directory doubles and zones are added; during
+//! recovery; and during creation. The power may fail after a crash of the process, too.
 //!
-//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not,
-//! whole; a walk finds the same as lookups; the index has exactly the zones that are committed; and it works
-//! on. Broken twins show that the oracle can say no.
+//! The oracle: a write that was acknowledged, or answered to a reader, is there; a write in flight is there
+//! whole or not at all. A walk finds the same as lookups; the index has exactly the zones that are committed;
+//! and it works on. Broken twins show that the oracle can say no.
 
 use crate::cceh::crash;
 use crate::cceh::support;
@@ -59,7 +59,7 @@ struct Move {
     new: u64,
 }
 
-/// Changes several keys as a cleaner does, who acknowledges them all at once.
+/// Changes several keys as a cleaner does, acknowledging them all at once.
 fn move_together(
     index: &CcehIndex<Nodes>,
     guard: &Guard<'_>,

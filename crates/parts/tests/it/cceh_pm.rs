@@ -1,5 +1,5 @@
-//! A CCEH index in PM without crashes: what it costs on the medium, that it is there again after an open, and
-//! that whatever stands in a damaged pool is refused or harmless.
+//! A CCEH index in PM without crashes: its costs on the medium, that it is there again after an open, and
+//! that damage in a pool is refused or harmless.
 
 use crate::cceh::support;
 use crate::shared::keyed;
@@ -69,7 +69,7 @@ fn a_change_costs_one_fence_and_a_lookup_none() {
     assert_eq!(cost(&space).lines_read, read, "asking for lines reads none");
 }
 
-/// What a cleaner does: one fence for all, which readers who come before pay for what they read.
+/// The work of a cleaner: one fence for all; readers that come before pay for the words that they read.
 #[test]
 fn many_changes_cost_one_fence() {
     const KEYS: u64 = 200;
@@ -208,7 +208,7 @@ fn a_root_of_nothing_names_nothing() {
     ));
 }
 
-/// Whatever a word of a zone's head becomes, the index is refused, or it is walked and searched without harm.
+/// With any word of a zone's head changed, the index is refused, or it is walked and searched without harm.
 #[test]
 fn a_damaged_head_is_refused_or_harmless() {
     let collector = Collector::new();

@@ -1,6 +1,5 @@
-//! The CCEH index under several threads, real ones and those of the simulator's scheduler: a present key is
-//! always found, an iteration sees it exactly once, and per key reads never go back, whatever splits happen
-//! meanwhile.
+//! The CCEH index under several threads, real ones and those of the simulator's scheduler. While segments
+//! split, a present key is always found, an iteration sees it exactly once, and per key reads never go back.
 
 use crate::cceh::support;
 

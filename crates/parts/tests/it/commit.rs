@@ -135,7 +135,7 @@ fn no_write_is_offered_before_its_number_is_noted() {
     stripe.offer(2);
 }
 
-/// Whoever came next once waited for ever.
+/// The next thread at the stripe once waited for ever.
 #[test]
 fn a_publication_that_panics_fails_its_stripe_and_no_other() {
     use std::panic::{AssertUnwindSafe, catch_unwind};

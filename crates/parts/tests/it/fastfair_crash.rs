@@ -1,10 +1,10 @@
-//! Crashes of a FAST&FAIR index at every operation on the medium, in many of the states that each may leave:
-//! while keys come and go, entries shift, nodes split and are removed, references are replaced by the batch,
-//! and zones are added; during recovery; during creation; and a power failure after a crash of the process.
+//! Crashes of a FAST&FAIR index at every operation on the medium, in many of the states that each may leave.
+//! They happen while keys come and go, entries shift, nodes split or vanish, references are replaced by the
+//! batch, zones are added; in recovery and creation; and as power failures after process crashes.
 //!
-//! The oracle: what was acknowledged, or answered to a reader, is there; what was in flight is or is not,
-//! whole; a walk finds the same as lookups, in order; every node, chunk and zone is in use or free; and it
-//! works on. Broken twins show that the oracle can say no.
+//! The oracle: a write that was acknowledged, or answered to a reader, is there; one in flight is there whole
+//! or not at all. A walk finds the same as lookups, in order; every node, chunk and zone is in use or free;
+//! and it works on. Broken twins show that the oracle can say no.
 
 use crate::crashes;
 use crate::fastfair::crash;
@@ -81,7 +81,7 @@ fn plan(keys: Keys, seed: u64) -> Plan {
 }
 
 /// Runs writers of keys of their own and readers of all over one index, and explores the crashes at every
-/// operation. Returns states, violations, and what the index has done.
+/// operation. Returns states, violations, and the index's statistics.
 fn run(plan: Plan) -> (usize, Vec<String>, FastFairStats) {
     let space = format(LEN, ZONE, plan.seed);
     let (first, root) = create(&space);

@@ -13,7 +13,7 @@ use support::{Keys, create, fill, mix, participant, quick};
 
 const ZONE: u64 = 4 << 10;
 
-/// All that can be asked of an index, whatever it answers.
+/// Asks an index for all that can be asked.
 fn use_it(index: &FastFairIndex, participant: &Participant, keys: Keys) -> bool {
     let (mut cursor, mut is_damaged, mut walked) = (ScanCursor::default(), false, 0);
     let mut note = |is_error: bool| is_damaged |= is_error;
@@ -53,7 +53,7 @@ fn use_it(index: &FastFairIndex, participant: &Participant, keys: Keys) -> bool 
     is_damaged
 }
 
-/// Whatever a word of the index becomes, it is refused, or used without harm: no panic and no end to nothing.
+/// With any word changed, the index is refused, or used without harm: no panic and no endless loop.
 #[test]
 fn damaged_words_are_refused_or_harmless() {
     for (keys, stride) in [(Keys::Words, 23), (Keys::Mixed, 37)] {

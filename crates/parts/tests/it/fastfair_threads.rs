@@ -1,6 +1,6 @@
-//! The FAST&FAIR index under several threads, real ones and those of the simulator's scheduler: a present key
-//! is always found, a walk sees it exactly once and in order, and per key reads never go back, whatever
-//! shifts, splits and removals happen meanwhile.
+//! The FAST&FAIR index under several threads, real ones and those of the simulator's scheduler. While entries
+//! shift, nodes split and are removed, a present key is always found, a walk sees it exactly once and in
+//! order, and per key reads never go back.
 
 use crate::fastfair::support;
 
@@ -271,8 +271,8 @@ fn scheduled_threads() {
     }
 }
 
-/// Readers of what a split moves, in many orders of steps: what they look for is in one of the two leaves at
-/// all times.
+/// Readers of the keys that a split moves, in many orders of steps: a key is in one of the two leaves at all
+/// times.
 #[test]
 fn readers_of_a_leaf_that_splits() {
     let collector = Collector::new();

@@ -236,7 +236,7 @@ fn what_is_replaced_goes_when_nobody_looks_at_it_and_no_later() {
         assert_eq!((count(), seen.1), (2, [0; 8]));
         assert_eq!(current.get(&guard).expect("one is here").1, [1; 8]);
     }
-    // Whoever collects frees it.
+    // Any participant that collects frees it.
     (0..3).for_each(|_| _ = reader.collect());
     assert_eq!(count(), 1);
     for number in 0..100 {

@@ -1,4 +1,4 @@
-//! Images of hash indexes: saved and loaded they are the same, and whatever else is loaded brings no panic.
+//! Images of hash indexes: saved and loaded they are the same, and other bytes are loaded without a panic.
 
 use crate::shared::image::{InPieces, bytes_of};
 use crate::shared::keyed::ByHash;

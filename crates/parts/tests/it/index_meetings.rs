@@ -1,7 +1,7 @@
-//! Faults of indexes in PM that show only if steps meet in one order: a split beside a reader, beside a
-//! writer of the other half, or beside another split; a reader at a link that is not durable yet; a crash
-//! between the steps of a change; a process that dies alone, so that the next one finds in caches words that
-//! the medium has not.
+//! Faults of indexes in PM that show only if steps meet in one order. A split meets a reader, a writer of the
+//! other half, or another split; a reader meets a link that is not durable yet. A crash comes between the
+//! steps of a change, or a process dies alone, so that the next one finds words in caches that the medium has
+//! not.
 
 mod buckets;
 mod cceh;

@@ -1,5 +1,5 @@
-//! What every index promises a store over logs, asked of all of them in the same way: words come back whole
-//! and are told apart from those of other keys, a replaced word is never replaced twice, a walk sees what is
+//! Promises of every index to a store over logs, tested for all in the same way. Words come back whole and
+//! are told apart from those of other keys; no replaced word is replaced twice. A walk sees a word that is
 //! there all the time once, and beside a cleaner no writer's word is lost.
 
 use crate::shared::mix as numbers;

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use quipu_parts::index::masstree::{Cursor, Masstree};
 use quipu_parts::index::{ImageError, Imaged};
 
-/// Bytes of an image's head, and of what stands before each key.
+/// Bytes of an image's head, and of the fields before each key.
 const HEAD: usize = 32;
 const ENTRY: usize = 12;
 
@@ -111,8 +111,7 @@ fn the_longest_keys_share_thousands_of_layers() {
     assert_eq!(pair.index.stats().layers, 8_191);
 }
 
-/// The checkpoint proves the bytes. But whatever they are, an index has the keys and words that they say, in
-/// order.
+/// The checkpoint proves the bytes. But an index of any bytes has the keys and words that they say, in order.
 #[test]
 fn of_an_image_with_a_flipped_bit_comes_what_it_says_or_nothing() {
     let participant = participant();

@@ -1,7 +1,7 @@
-//! The Masstree under several threads, real ones and those of the simulator's scheduler: what is there is
-//! found, what is not is not, a walk sees it exactly once and in order, per key reads never go back, a
-//! cleaner's words arrive or are refused, whatever nodes and layers come and go meanwhile; and in the end
-//! nothing is left of them.
+//! The Masstree under several threads, real ones and those of the simulator's scheduler, while nodes and
+//! layers come and go. Lookups find the keys that are there and no others. A walk sees a key exactly once and
+//! in order, and per key reads never go back. A cleaner's words arrive or are refused. In the end nothing is
+//! left of nodes and layers.
 
 use crate::masstree::support;
 use crate::masstree::world;

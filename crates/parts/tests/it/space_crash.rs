@@ -1,9 +1,9 @@
 //! Crashes at every operation on the medium, in many of the states that each may leave: during allocation by
-//! one and by two tasks, during recovery, during creation, and a power failure after a crash of the process.
+//! one and by two tasks, during recovery and creation. The power may fail after a crash of the process, too.
 //!
-//! The oracle: what was acknowledged as committed is committed, what was acknowledged as released is free,
-//! what was in flight is either; committed and free add up; the superblock is that of the last update or of
-//! the one in flight; and the pool works on.
+//! The oracle: things acknowledged as committed are committed, those acknowledged as released are free, and
+//! those in flight are either. Committed and free add up; the superblock is that of the last update or of the
+//! one in flight; and the pool works on.
 
 use quipu_medium::sim::{Event, Sim, SimArena, SimOptions, Snapshot, sched};
 use quipu_medium::{Node, Region};
@@ -177,7 +177,7 @@ fn explore(arena: &RefCell<SimArena>, snapshot: &Snapshot, model: &Model, seed: 
     states
 }
 
-/// After a crash of the process, what the next open has answered must survive a power failure.
+/// After a crash of the process, the answers of the next open must survive a power failure.
 fn explore_process_crash(arena: &RefCell<SimArena>, snapshot: &Snapshot, model: &Model, seed: u64) {
     let region = arena.borrow_mut().boot_process_crash(snapshot, seed);
     let answered = verify(&region, model);

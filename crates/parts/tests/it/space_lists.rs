@@ -220,8 +220,8 @@ fn threads_share_lists_without_losing_objects() {
 }
 
 proptest! {
-    /// Whatever the links say, circles and places outside included, recovery keeps every commit bit, loses no
-    /// object, and a second open finds nothing left to do.
+    /// With any links, circles and places outside included, recovery keeps every commit bit, loses no object,
+    /// and a second open finds nothing left to do.
     #[test]
     fn any_links_recover(
         head in word(), words in prop::collection::vec(word(), 12), persistent in any::<bool>(), takes in 0..12,

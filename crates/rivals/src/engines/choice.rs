@@ -109,8 +109,8 @@ impl Kind {
         }
     }
 
-    /// The level that is nearest to ours, and taken where none is named: a crash of the process, or what
-    /// comes next above it.
+    /// The level that is nearest to ours, and taken where none is named: a crash of the process, or the next
+    /// level above it.
     fn usual(self) -> Level {
         if self.setting(Level::Process).is_some() { Level::Process } else { Level::Power }
     }

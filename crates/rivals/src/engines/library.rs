@@ -45,8 +45,8 @@ macro_rules! functions {
         pub fn load() -> Result<&'static Functions, String> {
             static LOADED: std::sync::OnceLock<Result<Functions, String>> = std::sync::OnceLock::new();
             let loaded = LOADED.get_or_init(|| {
-                // SAFETY: what runs at loading are the constructors of the library and of those that it
-                // names, as in any program that is linked with it.
+                // SAFETY: loading runs the constructors of the library and of those that it names, as in any
+                // program that is linked with it.
                 let library = unsafe { libloading::Library::new($file) }.map_err(|error| {
                     let reason = std::error::Error::source(&error).map(ToString::to_string);
                     reason.unwrap_or_else(|| error.to_string())

@@ -43,7 +43,7 @@ impl OpenSegment {
     }
 }
 
-/// What happens to the last line of an appended record.
+/// Whether an append writes the last line of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLine {
     /// It is written.

@@ -11,10 +11,10 @@
 //! elsewhere in that unit, finds its bit clear, and reports bytes that it cannot prove: damage.
 //!
 //! This rests on the lengths with which bits are set. A length from the word that named the record, or from
-//! its header, is reliable if the record was written or proved in this run. In a segment of an earlier run
-//! that nobody has read since (it was taken over from a checkpoint, or by its header alone) nothing proves
-//! it, and a flipped bit in it would declare the neighbours dead. There, only the first bit of a record is
-//! set ([`LogHeap::note_superseded`]). The walk then stops at that record, proves it, and skips it.
+//! its header, is reliable if the record was written or proved in this run. Nothing proves it in a segment
+//! that was taken over from a checkpoint, or by its header alone, and not read since. A flipped bit in such a
+//! length would declare the neighbours dead. There, only the first bit of a record is set
+//! ([`LogHeap::note_superseded`]). The walk then stops at that record, proves it, and skips it.
 //!
 //! The head of a frame is shorter than a unit. It is noted like a record, dead from the start. If the frame's
 //! first record begins in the same unit, the head has no bit and needs none.

@@ -125,7 +125,7 @@ fn what_is_dead_in_a_segment_is_not_known_after_it_was_taken_over_from_a_checkpo
     assert!(next.knows_dead(reference), "another segment begins there");
 }
 
-/// A length from a damaged header once declared dead whatever stood behind the record.
+/// A length from a damaged header once declared the records behind it dead.
 #[test]
 fn a_length_that_nothing_proves_declares_no_neighbour_dead() {
     let segment = Segment::of([100, 100, 100, 100]);
@@ -168,7 +168,7 @@ fn a_frame_lives_as_long_as_any_of_its_records() {
             segment.kill(|i| i == first + dead);
             assert_eq!(segment.found(), Some(segment.live()));
         }
-        // What is left of it is proved by all of it.
+        // One check proves the whole frame, so damage to a dead record of it is found.
         segment.flip(segment.offset(first + 3) + 24, 1);
         assert_eq!(segment.found(), None);
         segment.kill(|i| i == first + 1);
@@ -202,8 +202,7 @@ fn a_damaged_header_of_a_dead_record_is_reported() {
     assert_eq!(segment.found(), Some(segment.live()));
 }
 
-/// Whatever is damaged, in a dead record or a live one: either a walk finds all live records, or it reports
-/// damage.
+/// After damage to a dead record or a live one, a walk either finds all live records or reports damage.
 #[test]
 fn damage_never_hides_a_live_record() {
     for seed in 0..12 {

@@ -40,7 +40,7 @@ pub enum PastHole {
     Record,
     /// Nothing proves itself up to the end of the zone.
     Nothing,
-    /// Too many bytes looked like records: what follows is unknown.
+    /// Too many bytes looked like records: the rest is unknown.
     Unclear,
 }
 

@@ -8,8 +8,7 @@
 //!
 //! # Beside writers
 //!
-//! Writers supersede records of such a segment meanwhile, and note them dead. Each record is counted once all
-//! the same:
+//! Meanwhile writers supersede records of the segment and note them dead. Each record still counts once:
 //! - The index never starts to name a record of the segment: nobody appends to it, and copies go elsewhere.
 //!   So a record that the index does not name is dead for good, and the survey may note it at any time.
 //! - A record that the index names may die right after the survey has asked. The writer that supersedes it
@@ -17,8 +16,7 @@
 //! - If the survey asks between a writer's change of the index and its note, both note the record. Only the
 //!   one that sets the record's bit counts its bytes.
 //!
-//! So bits and counter are exact after the survey. Before, and while threads write, the counter may be too
-//! low.
+//! After the survey, bits and counter are exact except during writes. Before, the counter may be too low.
 //!
 //! # Ends
 //!

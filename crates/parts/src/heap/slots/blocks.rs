@@ -4,9 +4,9 @@
 //! used, from one atomic word. The word has a generation besides the paper's two counters, so that chunks at
 //! the end can be given back.
 //!
-//! Persist order: headers of all pages and of the chunk, then the zone's commit bit; the count of used
-//! blocks, then a block's first record; the emptied logs of a free block, then the end of its being free,
-//! then its first record. A block is free, and durably so, before it is on the queue.
+//! Persist order: headers of all pages and of the chunk, then the zone's commit bit. The count of used
+//! blocks, then a block's first record. The emptied logs of a free block, then a header that says it is in
+//! use, then its first record. A block is durably free before it enters the queue.
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
@@ -50,7 +50,7 @@ impl Next {
 
 /// Blocks that someone may have.
 pub(super) struct Supply {
-    /// What [`Next`] reads.
+    /// The counters, as [`Next`] reads them.
     next: AtomicU64,
     /// Blocks of all chunks, used or not.
     allocated: AtomicU64,
@@ -64,7 +64,7 @@ pub(super) struct Supply {
     queued: AtomicU64,
     /// So many of which are left to cleaners.
     reserve: usize,
-    /// What clients have left.
+    /// Places in blocks that clients have left.
     pub(super) left: SpinLock<Vec<Place>>,
     /// Where tombstones go for which there is no other room.
     pub(super) last_resort: SpinLock<Owner>,
@@ -281,7 +281,7 @@ impl SlotHeap {
         self.region().flush(at, bytes.len() as u64);
     }
 
-    /// Says of a page what it is for, whether its lock byte is taken or not. Durable with the next fence.
+    /// Sets the kind of block in a page's header, and leaves its lock byte. Durable with the next fence.
     fn set_page_word(&self, page: &Page<'_>, kind: BlockKind) {
         let lock = self.region().load(page.at) & LOCK_BYTE;
         self.region().store(page.at, page.header_word(kind) | lock);

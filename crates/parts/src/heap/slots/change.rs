@@ -101,7 +101,7 @@ impl SlotHeap {
         self.region().flush(at, 8);
     }
 
-    /// Counts out a record on a page that is held; what remains is to clear its mark. `None` if that is
+    /// Counts out a record on a page that is held; the caller then clears its mark. `None` if the mark is
     /// clear.
     #[inline]
     fn count_out(&self, guard: &PageGuard<'_>, offset: Offset) -> Result<Option<Cleared>, Damage> {
@@ -131,7 +131,7 @@ impl SlotHeap {
     /// Nobody replaces the record in the index meanwhile: the caller has the key's lock.
     ///
     /// # Errors
-    /// [`SlotError::Damaged`] if what is there cannot be a record.
+    /// [`SlotError::Damaged`] if the bytes there cannot be a record.
     pub fn delete(&self, offset: Offset) -> Result<Option<Held<'_>>, SlotError> {
         let Some(held) = self.hold(offset) else { return Ok(None) };
         Ok(held.delete()?.then_some(held))
@@ -140,23 +140,23 @@ impl SlotHeap {
     /// Holds the page of an offset that the index gave, to change the record there. `None` if there is no
     /// such page any more.
     ///
-    /// Inlined, like what is done with it: the less is between the record's arrival and the end of the call,
-    /// the more of the next one's misses pass meanwhile; and an answer of this size would be handed on
-    /// through memory.
+    /// Inlined, as the methods of [`Held`] are. The less code lies between the record's arrival and the end
+    /// of the call, the more misses of the next call overlap; and a call would return so large an answer in
+    /// memory.
     #[inline(always)]
     pub fn hold(&self, offset: Offset) -> Option<Held<'_>> {
         let guard = self.lock(self.chunks.page_of(offset)?);
         Some(Held { heap: self, guard, offset })
     }
 
-    /// Changes eight bytes of a value in place, if the record at an offset that the index gave is one of this
-    /// key: durably when this returns, and atomically; `at` bytes into the value, a little-endian number.
-    /// Returns what stood there; `None` if there is no such record any more.
+    /// Changes eight bytes of a value in place: a little-endian number, `at` bytes into the value. The change
+    /// is atomic, and durable when this returns. Returns the old number; `None` if the record of this key no
+    /// longer stands at the offset, which the index gave.
     ///
     /// The sequence number stays. The caller has the key's lock.
     ///
-    /// One function, in which all that can be known before the record has arrived is found out before it is
-    /// asked for: see [`hold`](SlotHeap::hold).
+    /// One function: it finds out all that it can without the record before it asks for the record. See
+    /// [`hold`](SlotHeap::hold).
     ///
     /// # Errors
     /// [`SlotError::NotInPlace`] if records have no fixed size, or the bytes are not aligned or not inside

@@ -1,9 +1,9 @@
 //! Which blocks are reclaimed next: pure functions over numbers.
 //!
 //! Viper takes the blocks with the most free space, from a share on (section 4.6 of its paper). With PACMAN
-//! that share still says what is worth the trouble, and among those cost and benefit decide, as in the
-//! systems that PACMAN is made for (section 2.1): free space over what has to move, times the age, so that
-//! blocks of hot records are left to die by themselves.
+//! that share still says which blocks are worth it. Among those cost and benefit decide, as in the systems
+//! that PACMAN is made for (section 2.1): free space over the bytes to move, times the age. So blocks of hot
+//! records are left to die by themselves.
 
 /// A block that nobody writes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct Candidate {
     pub(super) filled: u64,
 }
 
-/// What a choice depends on beside the candidates.
+/// Parameters of a choice, beside the candidates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     /// Bytes that a block has for records.
@@ -80,7 +80,7 @@ pub(super) fn choose(candidates: &[Candidate], terms: &Terms, most: usize) -> Ve
 /// are cleared for their sake.
 const DEBT_SHARE: u64 = 16;
 
-/// What is known when marks could be cleared, so that blocks hold fewer tombstones back.
+/// The state on which it depends whether marks are cleared, so that blocks hold fewer tombstones back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Debt {
     /// Bytes of tombstones that are held back, and of all room for records.

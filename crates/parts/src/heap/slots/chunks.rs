@@ -1,9 +1,9 @@
-//! The list in DRAM that leads from a block's number to its place (section 3.2.1), and what DRAM knows of
+//! The list in DRAM that leads from a block's number to its place (section 3.2.1), and the state in DRAM of
 //! each block and page.
 //!
 //! A zone is a chunk. The list has an entry for every zone that the pool could give, so it never moves under
-//! its readers. What a chunk's pages need in DRAM is made when the chunk first exists and stays when it is
-//! given back: the version of a page must not begin again while someone may remember the old one.
+//! its readers. The state of a chunk's pages is made when the chunk first exists, and stays when the chunk is
+//! given back. The version of a page must not begin again while someone may remember the old one.
 
 use super::format::{BlockKind, Seed};
 use super::geometry::Geometry;
@@ -33,7 +33,7 @@ pub(super) enum BlockState {
     Free,
     /// Part of a value, or about to be.
     Overflow,
-    /// It holds what cannot be read.
+    /// It holds bytes that cannot be read.
     Damaged,
 }
 
@@ -145,7 +145,7 @@ impl<'h> Page<'h> {
         prefetch(std::ptr::from_ref(self.lock));
     }
 
-    /// Asks for its lock and what DRAM knows of its block, to change them.
+    /// Prefetches its lock and the state of its block, to change them.
     #[inline]
     pub(super) fn prefetch_to_change(&self) {
         prefetch_to_write(std::ptr::from_ref(self.lock));
@@ -157,12 +157,12 @@ impl<'h> Page<'h> {
         self.seed.page_word(self.number, kind)
     }
 
-    /// What its header word says that its block is for, if it is one of this page.
+    /// The kind of block that a header word says, if it is the word of this page.
     pub(super) fn kind_of(&self, word: u64) -> Option<BlockKind> {
         self.seed.read_page_word(self.number, word)
     }
 
-    /// What the check of an entry at this position depends on.
+    /// The place of an entry at this position, on which its check depends.
     pub(super) fn place(&self, position: u32) -> u64 {
         self.number << 20 | u64::from(position)
     }
@@ -176,7 +176,7 @@ pub(super) struct Spot<'h> {
     pub(super) lock: &'h AtomicU32,
 }
 
-/// A page and what its chunk has.
+/// A page and the state of its chunk.
 struct Located<'h> {
     chunk: &'h Chunk,
     state: &'h State,
@@ -187,7 +187,7 @@ struct Located<'h> {
     spot: Spot<'h>,
 }
 
-/// What a chunk has in DRAM, once there is one of its number.
+/// A chunk's state in DRAM. It stays for the next chunk of this number.
 struct State {
     locks: Box<[AtomicU32]>,
     blocks: Box<[Block]>,
@@ -209,7 +209,7 @@ struct Chunk {
 pub(super) struct Chunks {
     list: Box<[Chunk]>,
     pub(super) geometry: Geometry,
-    /// Whether it is known here what is dead, and not by marks.
+    /// Whether dead records are known here, and not by marks.
     pub(super) knows_dead: bool,
 }
 
@@ -239,7 +239,7 @@ impl Chunks {
         self.get(u64::from(chunk)).map(|(chunk, ..)| ZoneId(chunk.zone.load(Ordering::Acquire)))
     }
 
-    /// What the life of a chunk contributes to its checks.
+    /// The seed of a chunk's checks, from its life.
     pub(super) fn seed(&self, chunk: u32) -> Option<Seed> {
         self.get(u64::from(chunk)).map(|(chunk, ..)| Seed(chunk.seed.load(Ordering::Acquire)))
     }
@@ -265,7 +265,7 @@ impl Chunks {
         entry.base.store(base, Ordering::Release);
     }
 
-    /// Forgets a chunk. What its pages have in DRAM stays.
+    /// Forgets a chunk. The state of its pages stays.
     pub(super) fn remove(&self, chunk: u32) {
         self.list[chunk as usize].base.store(0, Ordering::Release);
     }
@@ -278,7 +278,7 @@ impl Chunks {
         state.blocks.get((block % per_chunk) as usize)
     }
 
-    /// What is dead in the block of this number, if that is known here.
+    /// The dead records of the block of this number, if they are known here.
     #[inline]
     pub(super) fn dead(&self, block: u64) -> Option<&Dead> {
         let per_chunk = self.geometry.blocks_per_chunk;

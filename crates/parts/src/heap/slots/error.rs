@@ -2,14 +2,14 @@
 
 use crate::space::{Shortage, SpaceError};
 
-/// What can go wrong in a heap of slots.
+/// The errors of a heap of slots.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SlotError {
     /// The settings contradict themselves, or the zones of the pool.
     #[error("a heap of slots cannot have these settings: {reason}")]
     Settings {
-        /// What to change.
+        /// The fault, and the change that mends it.
         reason: &'static str,
     },
     /// No free block is left beyond the reserve.
@@ -39,10 +39,10 @@ pub enum SlotError {
         "only eight bytes on a multiple of eight, inside the value of a record of fixed size, are updated in place"
     )]
     NotInPlace,
-    /// What stands in persistent memory cannot be right.
+    /// Bytes in persistent memory cannot be right.
     #[error("{what} at offset {offset} is damaged; restore the pool from a backup, or salvage a copy of it")]
     Damaged {
-        /// What is damaged.
+        /// The damaged part.
         what: &'static str,
         /// Where it is, in bytes from the start of the pool.
         offset: u64,
@@ -55,7 +55,7 @@ pub enum SlotError {
 /// Something in persistent memory that cannot be right, found by a scan that went on behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// What is damaged.
+    /// The damaged part.
     pub what: &'static str,
     /// Where it is, in bytes from the start of the pool.
     pub offset: u64,

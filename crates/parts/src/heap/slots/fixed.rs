@@ -92,8 +92,8 @@ impl SlotHeap {
     /// Copies the value of a slot out, if it has a record of `key`. `None` if it has none; `false` if of
     /// another key.
     ///
-    /// The record and its mark may be read in either order: what counts is the page's version before and
-    /// behind both.
+    /// The record and its mark may be read in either order: only the page's version before and behind both
+    /// counts.
     #[inline]
     pub(super) fn copy_value_of_slot(
         &self,
@@ -123,8 +123,8 @@ impl SlotHeap {
         (slot < shape.count).then(|| self.region().load(page.at + word) & bit != 0)
     }
 
-    /// Counts out the record in a slot of a page that is held; what remains is to clear its bit. `None` if
-    /// that is clear.
+    /// Counts out the record in a slot of a page that is held; the caller then clears its bit. `None` if the
+    /// bit is clear.
     #[inline]
     pub(super) fn count_out_slot(&self, page: &Page<'_>, slot: u32) -> Option<Cleared> {
         let shape = self.slots();

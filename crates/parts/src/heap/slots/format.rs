@@ -72,7 +72,7 @@ impl ChunkHeader {
     }
 
     fn expected_check(&self, certifier: &Certifier) -> u64 {
-        // Headers prove themselves without a life: they are what tells it.
+        // Headers prove themselves without a life, since the life stands in them.
         certifier.check(certifier.life_key(0, 0), 0, &self.as_bytes()[8..USED_AT as usize])
     }
 
@@ -91,14 +91,14 @@ impl ChunkHeader {
         self.life.get()
     }
 
-    /// What the life contributes to the checks of its pages.
+    /// The seed of the checks of its pages, from its life.
     pub(super) fn seed(&self, certifier: &Certifier) -> Seed {
         let life = certifier.life_key(self.life.get(), self.nonce.get());
         Seed(certifier.check(life, 0, &[]))
     }
 }
 
-/// What a chunk's life contributes to the checks of its pages.
+/// The part of the pages' checks that comes from their chunk's life.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seed(pub(super) u64);
 
@@ -142,7 +142,7 @@ impl Seed {
     }
 }
 
-/// What a block is for: byte 1 of the header word of its first page.
+/// The use of a block: byte 1 of the header word of its first page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum BlockKind {
@@ -164,7 +164,7 @@ impl BlockKind {
     }
 }
 
-/// What an entry of a log is.
+/// The use of an entry of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
     /// Key and value.
@@ -175,7 +175,7 @@ pub(super) enum EntryKind {
     Part = 2,
     /// A key whose value fills blocks of its own, which the body names.
     Overflow = 3,
-    /// A key that was deleted, where bits in DRAM tell what is.
+    /// A key that was deleted, where bits in DRAM tell which records are dead.
     Tombstone = 4,
 }
 
@@ -192,7 +192,7 @@ pub(super) struct Entry {
 /// The bit that tells a record that counts.
 pub(super) const SET: u64 = 1;
 const CHECK_SHIFT: u32 = 48;
-/// What the check covers.
+/// The bits that the check covers.
 const CHECKED: u64 = ((1 << CHECK_SHIFT) - 1) & !SET;
 /// Bits of the length of a body.
 const BODY_BITS: u32 = 16 + 13;
@@ -251,7 +251,7 @@ impl Entry {
         super::geometry::entry_len(self.key, self.inline_body())
     }
 
-    /// Bytes of the record, what continues on the next page included.
+    /// Bytes of the record, its part on the next page included.
     #[inline]
     pub(super) fn record_len(&self) -> u64 {
         let continued = self.kind == EntryKind::Continued;

@@ -1,4 +1,4 @@
-//! [`SlotHeap`]: what there is, and what it is asked in general.
+//! [`SlotHeap`]: its parts, and questions to the whole of it.
 
 use super::blocks::Supply;
 use super::chunks::{BlockState, Chunks, Page};
@@ -34,7 +34,7 @@ pub struct SlotHeap {
     pub(super) locks_count: AtomicBool,
 }
 
-/// What else lives in the zones of a heap's pool.
+/// The other users of the zones of a heap's pool.
 #[derive(Clone, Debug, Default)]
 pub struct Neighbor {
     /// Zones that are not the heap's.
@@ -77,7 +77,7 @@ impl SlotHeap {
     /// blocks must be [scanned](SlotHeap::scan) and [opened](SlotHeap::open_blocks) before the first record
     /// is placed; this call changes nothing. Only cleaners get at the last `reserve` free blocks.
     ///
-    /// Also returns what is damaged. A zone without a valid header is not part of the heap.
+    /// Also returns the damage found. A zone without a valid header is not part of the heap.
     ///
     /// # Errors
     /// [`SlotError::Settings`] if the settings and the zones do not go together.
@@ -191,8 +191,7 @@ impl SlotHeap {
         self.chunks.page_of(offset).map_or(0, |page| page.at)
     }
 
-    /// Where the count of used blocks of a chunk stands, and what its check depends on, if there is such a
-    /// chunk.
+    /// Where the count of used blocks of a chunk stands, and the seed of its check, if there is such a chunk.
     pub(super) fn used_at(&self, chunk: u32) -> Option<(u64, Seed)> {
         let (zone, seed) = (self.chunks.zone(chunk)?, self.chunks.seed(chunk)?);
         Some((self.space.zone_offset(zone) + USED_AT, seed))

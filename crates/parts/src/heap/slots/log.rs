@@ -12,7 +12,7 @@ use super::geometry::entry_len;
 use super::heap::SlotHeap;
 use super::place::{Claim, Record};
 
-/// Puts together what stands behind the length word of an entry, and the zero word behind that, if there is
+/// Puts together the bytes behind the length word of an entry, and the zero word behind these, if there is
 /// room.
 fn assemble(scratch: &mut Vec<u8>, record: Record<'_>, room: u64) {
     scratch.clear();
@@ -80,7 +80,7 @@ impl<'h> Claim<'h, '_> {
 }
 
 impl SlotHeap {
-    /// Writes what stands behind a length word, with `room` bytes from that word to the end of the page.
+    /// Writes the bytes behind a length word, with `room` bytes from that word to the end of the page.
     fn write_body(&self, at: u64, room: u64, scratch: &mut Vec<u8>, record: Record<'_>) {
         assemble(scratch, record, room);
         self.region().write(at + 8, scratch);
@@ -96,7 +96,7 @@ impl SlotHeap {
     /// came so far.
     ///
     /// # Errors
-    /// [`Damage`] if what stands there cannot be one. A caller that does not hold the page looks at its
+    /// [`Damage`] if the bytes there cannot be an entry. A caller that does not hold the page looks at its
     /// version first.
     pub(super) fn read_entry(&self, page: &Page<'_>, position: u32) -> Result<Option<Entry>, Damage> {
         let (large, start) = (page.state.is_large(), u64::from(position) * 8);
@@ -137,8 +137,8 @@ impl SlotHeap {
         sequence
     }
 
-    /// Counts out the record of an entry of a page that is held; what remains is to clear its set bit. `None`
-    /// if there is none or that is clear.
+    /// Counts out the record of an entry of a page that is held; the caller then clears its set bit. `None`
+    /// if there is none or the bit is clear.
     pub(super) fn count_out_entry(&self, page: &Page<'_>, position: u32) -> Result<Option<Cleared>, Damage> {
         let Some(entry) = self.read_entry(page, position)?.filter(|entry| entry.set) else {
             return Ok(None);

@@ -23,7 +23,7 @@
 //! | headers of a chunk and of all its pages | the zone's commit bit | 1, and 1 for the bit |
 //! | the count of used blocks | a block's first record, or any other change of it | 1 |
 //! | the emptied pages of a free block | its being used again, then its first record | 2 |
-//! | slot, or entry without its length word and with a zero word behind it | bit, or length word | 1, and 1 for that |
+//! | slot, or entry with a zero length word and a zero behind it | bit, or length word | 1, and 1 for that |
 //! | the record that replaces another | the other's mark is cleared | 1 |
 //! | a mark is cleared | the index forgets what is deleted; someone else gets the slot, or the key | |
 //! | the marks of all records of a block are clear | the block is marked free | 1 |
@@ -34,8 +34,8 @@
 //! - Changes of one key exclude each other, from the look at the index to the release of the old record.
 //! - **A caller that takes an offset out of the index clears its mark, once.** Reclamation takes part by the
 //!   same exchange.
-//! - A reader is pinned from its look at the index on, and a [`FreedBlock`] is recycled when all who were
-//!   pinned are gone.
+//! - A reader is pinned from its look at the index on, and a [`FreedBlock`] is recycled when all readers that
+//!   were pinned are gone.
 //! - The index may compare keys under its own lock by [`SlotHeap::key_is`], and must not wait for a page.
 
 mod blocks;

@@ -10,8 +10,8 @@ const POSITION_BITS: u32 = 16;
 /// Fewest bits of a page number, as in the paper.
 const PAGE_BITS: u32 = 3;
 
-/// How many bits tell the pages of a block apart. Worked out once: it would be a good part of what finds a
-/// page.
+/// Bits that tell the pages of a block apart. Computed once, since that would be a good part of the cost of
+/// finding a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageBits(u32);
 
@@ -101,7 +101,7 @@ impl SizedOffset {
         u64::from(self.units) << OFFSET_BITS | (self.offset.0 + 1)
     }
 
-    /// What a [`word`](SizedOffset::word) says. Its upper two bits are not looked at.
+    /// Takes a [`word`](SizedOffset::word) apart. Its upper two bits are ignored.
     #[inline]
     pub fn from_word(word: u64) -> SizedOffset {
         let units = (word >> OFFSET_BITS) & MOST_UNITS;

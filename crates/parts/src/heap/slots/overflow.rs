@@ -1,8 +1,8 @@
 //! Values that take more than a block: they fill blocks of their own (section 3.2.3, "overflow pages").
 //!
-//! The blocks are durable before the entry that names them, and free after it is durably clear; so an entry
-//! that is set always finds its value, and blocks that none names belong to a write or a deletion that a
-//! crash cut off: recovery frees them. Reclamation moves the entry alone.
+//! The blocks are durable before the entry that names them, and free after it is durably clear. So an entry
+//! that is set always finds its value. Blocks that no entry names belong to a write or a deletion that a
+//! crash cut off; recovery frees them. Reclamation moves the entry alone.
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
@@ -18,7 +18,7 @@ pub(super) fn descriptor(len: u64, blocks: &[u64]) -> Vec<u8> {
     std::iter::once(&len).chain(blocks).flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// What a descriptor tells: the length of the value and its blocks, if these go together.
+/// Reads a descriptor: the length of the value and its blocks, if these go together.
 fn parse(body: &[u8], geometry: &Geometry) -> Option<(u64, Vec<u64>)> {
     let words: Vec<u64> =
         body.chunks(8).map(|word| word.try_into().map(u64::from_le_bytes)).collect::<Result<_, _>>().ok()?;

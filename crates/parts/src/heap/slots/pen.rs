@@ -20,7 +20,7 @@ pub(super) fn line_of(offset: u64) -> u64 {
     offset & !(LINE - 1)
 }
 
-/// What an owner knows of the page that it fills, and a buffer for what it writes.
+/// An owner's knowledge of the page that it fills, and a buffer for its writes.
 #[derive(Debug)]
 pub(super) struct Pen {
     /// Where the page is, and the version for which the rest is true.
@@ -32,7 +32,7 @@ pub(super) struct Pen {
     last_at: u64,
     /// The next free slot of the page, if that was seen when the last one was filled.
     pub(super) next: Option<FreeSlot>,
-    /// What is being written.
+    /// The bytes to be written.
     pub(super) buffer: Vec<u8>,
 }
 

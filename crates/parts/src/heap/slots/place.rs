@@ -1,4 +1,4 @@
-//! Placing records (section 4.2): a claimed place, and what a put does to it.
+//! Placing records (section 4.2): a claimed place, and the steps of a put there.
 //!
 //! [`SlotHeap::claim`] finds room and holds the page. The caller then takes these steps, so that the order of
 //! a put stands where the put is:
@@ -12,8 +12,8 @@
 //!
 //! Two properties of the processor decide what a caller does between the steps:
 //! - A locked instruction behind a fence waits until the fence has ended. So a caller takes its locks before
-//!   `write`. Stores that a fence is to cover too, and prefetches, go between a step and its fence: to find
-//!   memory takes as long as a fence, and before the stores of the record it would hold them back.
+//!   `write`. Prefetches, and more stores for the fence to cover, go between a step and its fence. Reaching
+//!   memory takes as long as a fence, and would hold back the stores of the record if it came first.
 //! - A load that takes in more than one earlier store waits until these have left the processor, behind a
 //!   fence until that has ended. So a claim is made where it stays, by functions that are inlined, and is
 //!   used by reference: a move would store it by words and load it by several.
@@ -29,9 +29,9 @@ use super::overflow::descriptor;
 use super::owner::Owner;
 
 /// A place for one record, in a page that is held until this drops. Nobody can find the record before the
-/// caller publishes its offset. A caller that leaves that to somebody else holds the page until every reader
-/// of the key would publish it first: a reader with an older offset of this place may read it as soon as the
-/// page is free.
+/// caller publishes its offset. A caller that leaves that to another thread holds the page until every reader
+/// of the key would publish it first. As soon as the page is free, a reader with an older offset of this
+/// place may read the record.
 ///
 /// Meanwhile the caller must not read, place or delete through the heap, which could wait for this page.
 /// [`SlotHeap::key_is`] does not wait.
@@ -43,7 +43,7 @@ pub struct Claim<'h, 'o> {
     form: Form,
 }
 
-/// What the record will be in its page.
+/// The form of the record in its page.
 #[derive(Clone, Copy)]
 enum Form {
     /// A slot, with the word of the bitset that has its bit.
@@ -133,11 +133,11 @@ impl Claim<'_, '_> {
         Ok(())
     }
 
-    /// Notes that this record, with the number `by`, has replaced or deleted an old one of `len` bytes, where
-    /// it is [known](SlotHeap::knows_dead) what is dead. Nothing is written to the old record.
+    /// Notes that this record, with the number `by`, has replaced or deleted an old one of `len` bytes, in a
+    /// heap that [knows dead records](SlotHeap::knows_dead). Nothing is written to the old record.
     ///
-    /// The page is held meanwhile: others may write tombstones to the same block and leave it as done as soon
-    /// as they get the page, and a cleaner then asks what holds the tombstones there back.
+    /// The page is held meanwhile. Once others get it, they may write tombstones to the same block and leave
+    /// it as done; a cleaner then asks which blocks hold these tombstones back.
     #[inline]
     pub fn note_old_dead(&self, old: Offset, len: u64, by: u64) {
         self.guard.heap().note_dead(old, len, by);
@@ -189,8 +189,8 @@ impl SlotHeap {
         1 + if overflows { value.div_ceil(self.chunks.geometry.overflow_capacity()) } else { 0 }
     }
 
-    /// Claims a place for a record of a [size that fits](SlotHeap::check_size): a slot, an entry of a log,
-    /// one that continues on the next page, or one whose value fills blocks of its own, which are written
+    /// Claims a place for a record of a [size that fits](SlotHeap::check_size): a slot, or an entry of a log.
+    /// An entry may continue on the next page, or its value may fill blocks of its own, which are written
     /// here. The sequence numbers of a key must rise in the order in which its records are published, so they
     /// are drawn under a lock of the key.
     ///

@@ -25,7 +25,7 @@ pub struct SlotRecord<'b> {
     pub sequence: u64,
 }
 
-/// What stands at an offset.
+/// A record or tombstone at an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stands {
     /// Its sequence number.
@@ -52,7 +52,7 @@ impl SlotHeap {
     /// compares the key, since a slot may have been given to another one.
     ///
     /// # Errors
-    /// [`SlotError::Damaged`] if what is there cannot be a record.
+    /// [`SlotError::Damaged`] if the bytes there cannot be a record.
     pub fn read<'b>(
         &self,
         offset: Offset,
@@ -67,7 +67,7 @@ impl SlotHeap {
     }
 
     /// Reads the value of the record at an offset that the index gave, if that is one of `key`, and tells
-    /// whether it is. `None` if there is no record any more: the caller, who is pinned as for
+    /// whether it is. `None` if there is no record any more: the caller, pinned as for
     /// [`read`](SlotHeap::read), asks the index again.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl SlotHeap {
         Ok(entry.map(|entry| (at, entry.key)))
     }
 
-    /// What `look` sees of a page while nobody changes it.
+    /// The result of `look` at a page, repeated until nobody changes the page meanwhile.
     #[inline]
     fn unchanged<T>(
         &self,
@@ -187,7 +187,7 @@ impl SlotHeap {
         self.region().prefetch(page.at);
     }
 
-    /// Asks for what a comparison of the record's key, and then its release, looks at.
+    /// Prefetches the bytes that a comparison of the record's key, and then its release, look at.
     #[inline]
     pub fn prefetch_to_change(&self, offset: Offset) {
         let Some(page) = self.chunks.page_of(offset) else { return };
@@ -240,7 +240,7 @@ impl SlotHeap {
         Ok(is_record.then_some(Copied { key: entry.key, sequence }))
     }
 
-    /// What stands at an offset, if something does that is marked.
+    /// The record or tombstone at an offset, if one is marked there.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if that cannot be.
@@ -267,7 +267,7 @@ impl SlotHeap {
         }))
     }
 
-    /// What the header of a page says that its block is for, if it is one of this page.
+    /// The kind of block that a page's header says, if it is the header of this page.
     pub(super) fn kind_of(&self, page: &Page<'_>) -> Option<BlockKind> {
         page.kind_of(self.region().load(page.at))
     }

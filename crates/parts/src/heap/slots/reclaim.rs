@@ -33,7 +33,7 @@ pub struct Moved<'a> {
     pub len: u64,
 }
 
-/// What became of a block that was reclaimed.
+/// The result of reclaiming a block.
 #[derive(Debug)]
 pub enum Reclaimed {
     /// It is free.
@@ -49,7 +49,7 @@ impl SlotHeap {
     ///
     /// # Errors
     /// [`SlotError::Full`] if there is no room to move to, and [`SlotError::Damaged`] if a record cannot be
-    /// read. What has been moved stays moved.
+    /// read. Records that have been moved stay moved.
     pub fn reclaim(
         &self,
         cleaner: &mut Owner,
@@ -95,7 +95,7 @@ impl SlotHeap {
         }
     }
 
-    /// Moves what a page of slots has. Returns how many records stay.
+    /// Moves the records of a page of slots. Returns how many stay.
     fn move_slots(
         &self,
         guard: &PageGuard<'_>,
@@ -114,7 +114,7 @@ impl SlotHeap {
         Ok(kept)
     }
 
-    /// Moves what a log has. Returns how many records stay.
+    /// Moves the records of a log. Returns how many stay.
     fn move_entries(
         &self,
         guard: &PageGuard<'_>,
@@ -151,8 +151,8 @@ impl SlotHeap {
         self.exchange(guard, position, (key, entry.record_len()), &placed, repoint)
     }
 
-    /// Lets the new copy of a record count in place of the old one, or takes it back. Whichever goes, the
-    /// blocks that a value fills stay with the other.
+    /// Makes the new copy of a record count in place of the old one, or takes the copy back. The blocks that
+    /// a value fills stay with the one that remains.
     fn exchange(
         &self,
         guard: &PageGuard<'_>,

@@ -40,7 +40,7 @@ pub struct FoundSlot<'a> {
 }
 
 impl FoundSlot<'_> {
-    /// What stands there.
+    /// The record or tombstone that stands there.
     pub fn stands(&self) -> Stands {
         let FoundSlot { location, len, is_tombstone, has_blocks, .. } = *self;
         Stands { sequence: location.sequence, len, is_tombstone, has_blocks }
@@ -59,9 +59,9 @@ impl SlotHeap {
     }
 
     /// Passes every record of these blocks to `found`; of one key there may be several. Others may scan other
-    /// blocks at the same time. What was found is durable when this returns, so nobody acts on it before.
+    /// blocks at the same time. The records are durable when this returns, so nobody acts on one before.
     ///
-    /// Returns what is damaged; the rest of a damaged page is passed over.
+    /// Returns the damage found; the rest of a damaged page is passed over.
     pub fn scan(&self, blocks: Range<u64>, mut found: impl FnMut(&FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
         for block in blocks {
@@ -80,7 +80,7 @@ impl SlotHeap {
         damages
     }
 
-    /// Notes what a block that was used is for, and passes its records to `found`. Durable with the next
+    /// Notes the kind of a block that was used, and passes its records to `found`. Durable with the next
     /// fence.
     fn scan_used(&self, block: u64, found: &mut impl FnMut(&FoundSlot<'_>)) -> Vec<Damage> {
         let Some(first) = self.chunks.page(block, 0) else { return Vec::new() };
@@ -129,8 +129,8 @@ impl SlotHeap {
         Ok(false)
     }
 
-    /// Passes every record of the heap to `found`, but for those that are known to be dead, and returns what
-    /// is damaged. Nobody writes meanwhile.
+    /// Passes every record of the heap to `found`, except those that are known to be dead, and returns the
+    /// damage found. Nobody writes meanwhile.
     pub fn verify(&self, mut found: impl FnMut(&FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
         for block in 0..self.blocks() {

@@ -10,9 +10,9 @@ use super::pacman::Horizon;
 const BLOCKS_A_VICTIM: u64 = 64;
 const MOST_VICTIMS: u64 = 64;
 
-/// Blocks that were worth reclaiming, the best last, and what held tombstones back then. All of them had been
-/// written to their end before anybody looked at that, so the records that each tombstone in them beats were
-/// among it.
+/// Blocks that were worth reclaiming, the best last, and the numbers from which tombstones were held back
+/// then. The blocks had been written to their end before anybody looked at those numbers, so these cover all
+/// records that the tombstones in the blocks beat.
 #[derive(Default)]
 pub(super) struct Victims {
     blocks: Vec<u64>,
@@ -21,8 +21,8 @@ pub(super) struct Victims {
 
 impl SlotHeap {
     /// A block that is worth it among those that nobody writes to and of which `percent` or more is free, or
-    /// one that was left without any record. It is the caller's to [reclaim](SlotHeap::reclaim), or, where it
-    /// is known what is dead, to [evacuate](SlotHeap::evacuate); one caller at a time.
+    /// one that was left without any record. It is the caller's to [reclaim](SlotHeap::reclaim), or, where
+    /// dead records are known, to [evacuate](SlotHeap::evacuate); one caller at a time.
     pub fn victim(&self, percent: u8) -> Option<u64> {
         self.left_empty().or_else(|| {
             let mut victims = self.supply.victims.lock();

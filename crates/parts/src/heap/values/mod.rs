@@ -1,4 +1,4 @@
-//! Large values: what is too long for a segment lives in whole zones of its own.
+//! Large values: a value that is too long for a segment lives in whole zones of its own.
 //!
 //! A value that took most of a segment would have to be copied with it at every compaction, and one longer
 //! than a segment would have no place at all. So the bytes of a large value fill zones that nothing else
@@ -13,12 +13,11 @@
 //! Every zone but the last is full. All zones of a value carry one life number and one nonce, so a head finds
 //! out whether a zone is still its own.
 //!
-//! Persist order: headers and bytes durable, then the zones committed, then the head; so a head always finds
-//! its value, and zones that no head names were being written, or given up, when a run ended: recovery frees
+//! Persist order: headers and bytes durable, then the zones committed, then the head. So a head always finds
+//! its value. Zones that no head names were being written, or given up, when a run ended; recovery frees
 //! them. A value is given up after the record that supersedes its head is durable, and its zones are free
-//! after the last reader has left. What is left of its head until compaction comes by names zones that may
-//! belong to someone else by then. It is dead all the same, since the record that superseded it is there as
-//! long as it is.
+//! after the last reader has left. Until compaction, the dead head names zones that may belong to someone
+//! else by then. It stays dead, since the superseding record is there as long as it is.
 
 mod head;
 mod zones;

@@ -30,7 +30,7 @@ pub struct NewValue {
 }
 
 impl NewValue {
-    /// What the record says that names it.
+    /// The head: the value of the record that names it.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -107,7 +107,7 @@ impl LogHeap {
     /// are not the value's are passed over: only a forged head names such.
     pub fn free_value(&self, value: &ValueZones) {
         for zone in value.iter() {
-            // SAFETY: nobody writes a header but who has just taken the zone, and that is then not committed.
+            // SAFETY: a header is written only by a thread that has just taken the zone, before its commit.
             if self.space().check_zone(zone) && unsafe { self.is_of(zone, value.life) } {
                 self.space().release_zone(zone);
             }

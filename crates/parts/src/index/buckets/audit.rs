@@ -9,7 +9,7 @@ use crate::space::SpaceError;
 use quipu_medium::{LINE, WORD};
 use std::collections::BTreeSet;
 
-/// What a walk over all of an index has found.
+/// The result of a walk over all of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BucketAudit {
     /// Keys.
@@ -21,7 +21,7 @@ pub struct BucketAudit {
 impl<W: Words, L: Locking> BucketIndex<W, L> {
     /// Walks over all chains. It proves that every slot has a word that a run or a crash leaves. It proves
     /// that each bucket handed out stands in exactly one chain, that chains have no other ones, and that no
-    /// word stands twice in a chain. `may_name` says what references there may be. Nobody writes meanwhile.
+    /// word stands twice in a chain. `may_name` tells possible references. Nobody writes meanwhile.
     ///
     /// # Errors
     /// [`SpaceError::Damaged`] where it is not so.

@@ -1,4 +1,4 @@
-//! What the header of a zone of a bucket index says: the settings, and the word that the index keeps there.
+//! The header of a zone of a bucket index: the settings, and the word that the index keeps there.
 
 use super::settings::BucketSettings;
 use crate::index::chain::{Shape, header_fields, root_fields};
@@ -10,7 +10,7 @@ const GROWS: u8 = 1 << 7;
 /// Bits of a [`Usage`] for the lines of a zone.
 const LINES_BITS: u32 = 24;
 
-/// What fills a zone.
+/// The contents of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Buckets of the table, in the order of their numbers.
@@ -28,7 +28,7 @@ pub(super) fn shape(kind: Kind, settings: BucketSettings) -> Shape {
     [kind as u8 | grows, shift, low, high]
 }
 
-/// What the header of a zone says, if it is what one of ours can say.
+/// The kind and the settings that a zone's header says, if they are possible.
 pub(super) fn settings([kind, shift, low, high]: Shape) -> Option<(Kind, BucketSettings)> {
     let grow = kind & GROWS != 0;
     let kind = [Kind::Table, Kind::Overflow].into_iter().find(|known| *known as u8 == kind & !GROWS)?;
@@ -63,14 +63,14 @@ impl Seal {
         (self.state(buckets, place) == word).then_some(buckets)
     }
 
-    /// The word that says what has been handed out of an overflow zone.
+    /// The word for the part of an overflow zone that has been handed out.
     pub(super) fn usage(&self, usage: Usage, place: u64) -> u64 {
         let owner = usage.last_owner.map_or(u64::from(u32::MAX), |bucket| bucket);
         let word = owner << LINES_BITS | usage.buckets;
         word | self.check(word, place) << (32 + LINES_BITS)
     }
 
-    /// What the word at this place says, if it proves itself.
+    /// The usage that the word at this place says, if it proves itself.
     pub(super) fn used(&self, word: u64, place: u64) -> Option<Usage> {
         let owner = word >> LINES_BITS & u64::from(u32::MAX);
         let last_owner = (owner != u64::from(u32::MAX)).then_some(owner);
@@ -79,7 +79,7 @@ impl Seal {
     }
 }
 
-/// What has been handed out of an overflow zone.
+/// The part of an overflow zone that has been handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     /// So many buckets, from the first line on.

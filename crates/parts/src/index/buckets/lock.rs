@@ -18,7 +18,7 @@ use crate::sync::{Waiter, point};
 pub trait Locking: Default + Send + Sync + 'static {
     /// Slots at the beginning of each bucket that are the lock's.
     const SLOTS: usize;
-    /// What tells zones of an index with such locks from others.
+    /// Tells zones of an index with such locks from others.
     const MAGIC: [u8; 4];
     /// Holds a chain for a change.
     type Exclusive<'l, W: Words>;
@@ -38,7 +38,7 @@ pub trait Locking: Default + Send + Sync + 'static {
     /// Waits until the chain that begins here may be read.
     fn share<'l, W: Words>(&'l self, words: &'l W, place: u64) -> Self::Shared<'l, W>;
 
-    /// Asks for what locking reads.
+    /// Prefetches the words that locking reads.
     fn prefetch(&self, place: u64);
 
     /// Frees the lock that an earlier run may have left taken; `begin` is called before that.

@@ -1,4 +1,4 @@
-//! What a bucket index offers a store over logs.
+//! The interface of a bucket index to a store over logs.
 
 use super::iterate::{BucketCursor, Part};
 use super::lock::Locking;

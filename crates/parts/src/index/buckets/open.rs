@@ -92,7 +92,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         };
         let index = BucketIndex::over(zones, buckets.max(settings.buckets), false);
         if buckets != 0 {
-            // What repairing looks at can be looked at.
+            // Finds damage in the words that a repair will read.
             index.left_by_split()?;
             index.last_appended()?;
         }
@@ -163,7 +163,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
 /// Overflow zone and line of a bucket, and the slot that leads there.
 type LastAppended = ((u64, u64), Option<u64>);
 
-/// Notes a zone that was found, with what has been handed out of it.
+/// Notes a zone that was found, and the part of it that has been handed out.
 fn note<W: Words, L: Locking>(
     zones: &Zones<W, L>,
     Linked { zone, shape }: &Linked,

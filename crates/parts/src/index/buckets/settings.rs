@@ -1,11 +1,11 @@
-//! What a bucket index can be told, what it tells, and why it refuses.
+//! Settings and statistics of a bucket index.
 
 use super::numbers::BUCKETS_MAX;
 
 /// Bits of the number of buckets that are kept.
 const DIGITS: u32 = 16;
 
-/// The shape of a bucket index; part of what is persistent.
+/// The shape of a bucket index, which is persistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketSettings {
     /// Buckets at first, of eight slots and 64 bytes each: 1 to 2^31, rounded up to sixteen significant bits.
@@ -40,7 +40,7 @@ impl Default for BucketSettings {
     }
 }
 
-/// What a bucket index has done and what it occupies.
+/// Statistics of a bucket index: its size, and its work so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BucketStats {
     /// Bytes of DRAM: locks, counters, and where zones lie.

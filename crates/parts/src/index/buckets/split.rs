@@ -1,9 +1,9 @@
 //! Growing by one bucket: the words of one chain that belong to the new bucket move there (linear hashing;
 //! the paper has no growth).
 //!
-//! A key that has to be put behind the first bucket of its chain is what makes the table grow, by the bucket
-//! whose turn it is. One thread at a time does it, and others do not wait for it. If there is no room for a
-//! further bucket, the table stays as it is and its chains get longer.
+//! The table grows, by the bucket whose turn it is, when a key has to be put behind the first bucket of its
+//! chain. One thread at a time splits, and others do not wait for it. If there is no room for a further
+//! bucket, the table stays as it is and its chains get longer.
 //!
 //! | step | durable before |
 //! |---|---|

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct BucketIndex<W: Words = PmWords, L: Locking = TableLocks> {
     pub(super) zones: Zones<W, L>,
     pub(super) locks: L,
-    /// The [`Size`] of the table, packed: what its word in PM says durably.
+    /// The [`Size`] of the table, packed, as its word in PM says durably.
     pub(super) size: AtomicU64,
     /// Held during a split. Counts the keys to pass before a split that damage has prevented is tried again.
     pub(super) growth: SpinLock<u32>,
@@ -176,7 +176,7 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
         }
     }
 
-    /// What the index occupies and has done.
+    /// The size of the index, and its work so far.
     pub fn stats(&self) -> BucketStats {
         BucketStats {
             bytes: self.zones.dram_bytes() + self.locks.bytes() + self.count.bytes(),

@@ -23,7 +23,7 @@ pub(super) struct Held<'i, W: Words, L: Locking> {
     _lock: L::Exclusive<'i, W>,
 }
 
-/// What a writer finds in a chain.
+/// The result of a writer's search in a chain.
 pub(super) struct Search {
     /// The slot of the key, and its reference.
     pub(super) found: Option<(u64, u64)>,
@@ -55,8 +55,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
     }
 
     /// Looks for the reference for which `matches` says yes, and for a free slot. The caller holds the chain.
-    /// What it finds, that it finds nothing, and that the slot is free, is durable: another run, or a
-    /// cleaner, may have left words that are not.
+    /// The result, found or not, is durable, and so is the free slot: another run, or a cleaner, may have
+    /// left words that are not.
     #[inline]
     pub(super) fn search(
         &self,

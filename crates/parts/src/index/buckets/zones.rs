@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
-/// Most buckets of a zone: what a link can tell apart.
+/// Most buckets of a zone: as many as a link can tell apart.
 const PER_ZONE_MAX: u64 = (1 << 24) - 1;
 /// Most overflow zones, likewise.
 const OVERFLOW_ZONES_MAX: usize = 1 << 21;
@@ -33,7 +33,7 @@ pub(super) struct Zones<W, L> {
     pub(super) chain: Chain,
     pub(super) seal: Seal,
     pub(super) settings: BucketSettings,
-    /// Buckets of a zone, and what to multiply by to divide by it.
+    /// Buckets of a zone, and the factor that replaces a division by it.
     per_zone: u64,
     reciprocal: u64,
     /// First bytes of the zones of the table, by their places in it; 0 where there is none.
@@ -46,7 +46,7 @@ pub(super) struct Zones<W, L> {
     locks: PhantomData<L>,
 }
 
-/// What the index has.
+/// The zones that the index has taken.
 #[derive(Default)]
 pub(super) struct Taken {
     /// In the order of the chain.
@@ -247,7 +247,7 @@ impl<W: Words, L: Locking> Zones<W, L> {
         Ok(place)
     }
 
-    /// Writes what has been handed out of an overflow zone. A fence follows.
+    /// Writes the usage of an overflow zone. A fence follows.
     fn store_usage(&self, zone: usize, usage: Usage) {
         let place = self.overflow[zone].load(Ordering::Acquire) + HEAD;
         self.words.store(place, self.seal.usage(usage, place));

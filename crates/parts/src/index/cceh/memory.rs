@@ -24,7 +24,7 @@ pub trait NodeMemory: Send + Sync + 'static {
         const { assert!(Self::MARK == 0, "memory with marks is flushed") };
     }
 
-    /// Waits until what this thread has flushed is durable.
+    /// Waits until the lines that this thread has flushed are durable.
     #[inline]
     fn fence(&self) {
         const { assert!(Self::MARK == 0, "memory with marks is flushed") };
@@ -37,7 +37,7 @@ pub trait NodeMemory: Send + Sync + 'static {
         self.fence();
     }
 
-    /// Makes durable, for a reader, what another thread has left undone.
+    /// For a reader: makes bytes durable that another thread has left undone.
     fn help(&self, place: u64, len: u64) {
         self.persist(place, len);
     }

@@ -26,11 +26,11 @@
 //!   beside a hash that is not its own. A reader that is overtaken may see such a pair, and its comparison of
 //!   keys says no. (Where places are used again before every reader has left, that comparison may come too
 //!   late; there it is made under the lock.)
-//! - A split copies what moves and lets it stand; entries whose leading bits lead elsewhere are free to
-//!   writers. A reader that came by the old directory finds them as they were at the moment of the split,
-//!   which is after it began.
-//! - What a split left behind is overwritten only after the directory has changed. So a reader that finds
-//!   nothing looks at the directory again: the same entry proves that no split has happened.
+//! - A split copies the entries that move and lets the originals stand; entries whose leading bits lead
+//!   elsewhere are free to writers. A reader that came by the old directory finds them as they were at the
+//!   moment of the split, which is after it began.
+//! - Entries that a split left behind are overwritten only after the directory has changed. So a reader that
+//!   finds nothing looks at the directory again: the same entry proves that no split has happened.
 
 mod audit;
 mod dram;

@@ -1,4 +1,4 @@
-//! What a CCEH index offers a store over logs.
+//! The interface of a CCEH index to a store over logs.
 //!
 //! The systems that the index comes from keep keys of eight bytes in it, and so does this one. The hash of
 //! such a key is one-to-one ([`Certifier::permuted`]), so no record is read to prove an entry. Two bits of a

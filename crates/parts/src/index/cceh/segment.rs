@@ -1,4 +1,4 @@
-//! The entries of a segment: finding, writing, and what a reader may believe.
+//! The entries of a segment: finding and writing them, and which of them a reader may believe.
 
 use super::entry::{BUCKET, EMPTY, ENTRIES, ENTRY, VALUE, home};
 use super::memory::NodeMemory;
@@ -7,7 +7,7 @@ use crate::index::chain;
 use crate::index::directory::{EntryWord, prefix};
 use crate::space::SpaceError;
 
-/// What a writer finds in the lines of a hash.
+/// The result of a writer's search in the lines of a hash.
 pub(super) struct Search {
     /// The entry for whose reference the caller said yes, and that reference.
     pub(super) found: Option<(u64, u64)>,
@@ -104,8 +104,8 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// The reference of this hash for which `matches` says yes, for a reader without a lock. What it answers,
-    /// yes or no, is durable. If `EXACT`, what `matches` sees certainly stood beside the hash.
+    /// For a reader without a lock: the reference of this hash for which `matches` says yes. The answer, yes
+    /// or no, is durable. If `EXACT`, every reference that `matches` sees certainly stood beside the hash.
     #[inline]
     pub(super) fn find<const EXACT: bool>(
         &self,
@@ -159,7 +159,7 @@ impl<M: NodeMemory> CcehIndex<M> {
     pub(super) fn is_free(&self, place: u64, entry: EntryWord, hash: u64) -> bool {
         let (word, value) = (self.memory.load(place), self.memory.load(place + VALUE));
         let foreign = prefix(word, entry.number()) != prefix(hash, entry.number());
-        // What is blank is damaged, and must not be covered up.
+        // A blank entry is damaged, and must not be covered up.
         (value == EMPTY || foreign) && (M::MARK == 0 || word | value != 0)
     }
 
@@ -231,7 +231,7 @@ impl<M: NodeMemory> CcehIndex<M> {
             return;
         }
         let places = || (segment..).step_by(ENTRY as usize).take(self.settings.entries());
-        // What is blank is damaged, and stays so.
+        // A blank entry is damaged, and stays so.
         let is_unmarked = |place: &u64| self.memory.load(*place) & M::MARK == 0 && !self.is_blank(*place);
         let unmarked = || places().filter(is_unmarked);
         if unmarked().next().is_some() {

@@ -1,4 +1,4 @@
-//! What a CCEH index can be told, and what it tells.
+//! Settings and statistics of a CCEH index.
 
 use super::entry::{BUCKET, EMPTY, ENTRY, Name};
 
@@ -9,7 +9,7 @@ const PROBE_MAX: u32 = 64;
 /// Largest [`CcehSettings::initial_depth`].
 const INITIAL_DEPTH_MAX: u32 = 16;
 
-/// The shape of a CCEH index. In PM it is part of what is persistent, all but the initial depth.
+/// The shape of a CCEH index. In PM it is persistent, except the initial depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CcehSettings {
     /// Hash bits that the directory distinguishes at first: the index starts with two to this power segments,
@@ -77,7 +77,7 @@ impl Default for CcehSettings {
     }
 }
 
-/// What a CCEH index has done and what it occupies.
+/// Statistics of a CCEH index: its size, and its work so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CcehStats {
     /// Bytes of DRAM: directories, locks, and segments if they are there, those in reserve included.

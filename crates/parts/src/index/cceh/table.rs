@@ -71,7 +71,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         }
     }
 
-    /// What the segments lie in.
+    /// The memory of the segments.
     pub fn memory(&self) -> &M {
         &self.memory
     }
@@ -198,7 +198,7 @@ impl<M: NodeMemory> CcehIndex<M> {
         self.len() == 0
     }
 
-    /// What the index occupies and has done.
+    /// The size of the index, and its work so far.
     pub fn stats(&self) -> CcehStats {
         let segments = self.segments.load(Ordering::Relaxed);
         CcehStats {

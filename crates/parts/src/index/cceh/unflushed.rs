@@ -6,8 +6,8 @@
 //!
 //! A slot may be flushed where its word stood when it was changed, without a lock:
 //! - *Another thread has changed it since.* A writer makes its own word durable before it returns. Another
-//!   cleaner has not, so the line is flushed whatever stands there, and what is durable then is no older than
-//!   our word.
+//!   cleaner has not, so the line is flushed in any case, and the word that is durable then is no older than
+//!   ours.
 //! - *A split has moved it since.* The copy was durable, with our word, before the split took effect. If the
 //!   split has not taken effect durably, the entry counts where it was, and there our word still stands.
 //!

@@ -29,7 +29,7 @@ pub enum Sighting {
     Nothing,
     /// The first reference of the hash. It may belong to another key.
     Key {
-        /// What the entry names.
+        /// The reference in the entry.
         reference: u64,
     },
     /// No entry of the hash, and where one would go.

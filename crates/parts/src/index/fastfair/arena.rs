@@ -22,14 +22,14 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What a zone holds.
+/// The units of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Nodes,
     Chunks,
 }
 
-/// The first byte of a shape: what the zone holds. The second is the size of a node as a power of two.
+/// The first byte of a shape: the kind of the zone. The second is the size of a node as a power of two.
 const NODES: u8 = 1;
 const CHUNKS: u8 = 2;
 
@@ -64,7 +64,7 @@ impl Units {
     }
 }
 
-/// What is noted of the units of a zone.
+/// The notes on the units of a zone.
 enum Cells {
     Nodes(Box<[State]>),
     /// A bit for each chunk: whether it is known what becomes of it.
@@ -85,7 +85,7 @@ struct Free {
     fresh: Range<u64>,
 }
 
-/// What the lock of the lists guards.
+/// The lists behind their lock.
 #[derive(Default)]
 struct Lists {
     chain: Vec<ZoneId>,

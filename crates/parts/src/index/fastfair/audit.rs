@@ -10,7 +10,7 @@ use crate::index::words::Words;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// What a walk over all of an index has found.
+/// The result of a walk over all of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastFairAudit {
     /// Keys.
@@ -29,10 +29,10 @@ pub struct FastFairAudit {
 type Named = BTreeMap<u64, Option<KeyBuf>>;
 
 impl<W: Words> FastFairIndex<W> {
-    /// Walks over all nodes. It proves that keys are in order, each in its node, that parents name nodes of
-    /// the tree by the keys with which they begin, and that a run or a crash has left every word. Nobody
-    /// writes meanwhile, and nothing is changed. When all units are [known](FastFairIndex::sweep) and nothing
-    /// waits for readers, those not in the tree are [free](super::FastFairStats).
+    /// Walks over all nodes. It proves that keys are in order, each in its node, and that parents name nodes
+    /// of the tree by the keys with which they begin. Every word must be one that a run or a crash leaves.
+    /// Nobody writes meanwhile, and nothing is changed. When all units are [known](FastFairIndex::sweep) and
+    /// nothing waits for readers, those not in the tree are [free](super::FastFairStats).
     ///
     /// # Errors
     /// [`IndexError::Space`](crate::index::IndexError::Space) where it is not so.

@@ -1,5 +1,5 @@
-//! What a change may need, taken before any lock: so no lock is held while a zone is added, and a change that
-//! is refused has changed nothing.
+//! Nodes and chunks for a change, taken before any lock. So no lock is held while a zone is added, and a
+//! change that is refused has changed nothing.
 
 use super::arena::{Arena, Kind};
 use super::blob::chunks_for;
@@ -9,7 +9,7 @@ use super::tree::FastFairIndex;
 use crate::epoch::Guard;
 use crate::index::words::Words;
 
-/// Nodes and chunks in hand. What is left over is given back.
+/// Nodes and chunks in hand. Those left over are given back.
 pub(super) struct Kit<'a, W: Words> {
     guard: &'a Guard<'a>,
     index: &'a FastFairIndex<W>,

@@ -1,10 +1,10 @@
 //! FAST&FAIR, a B+-tree in PM (Hwang et al., FAST'18): the index of FlatStore-FF, which keeps keys in order.
 //!
 //! A tree in PM changes in place, without a log, and must be readable at every instant: by threads that take
-//! no lock, and after a crash. Readers tolerate what a change leaves half done. Entries of a node are shifted
-//! word by word, in an order in which every state makes sense (failure-atomic shift, in `shift`). A split
-//! links the sibling before the parent knows it (failure-atomic in-place rebalance, in `split`).
-//! `docs/FORMAT.md` draws nodes and chunks; `docs/PAPERS.md` lists the deviations.
+//! no lock, and after a crash. Readers tolerate half-done changes. Entries of a node are shifted word by
+//! word, in an order in which every state makes sense (failure-atomic shift, in `shift`). A split links the
+//! sibling before the parent knows it (failure-atomic in-place rebalance, in `split`). `docs/FORMAT.md` draws
+//! nodes and chunks; `docs/PAPERS.md` lists the deviations.
 //!
 //! Keys are bytes, up to 65,535. A key of eight bytes stands in its entry; any other is kept in chunks
 //! (`blob`). Values are words of [`VALUE_BITS`] bits other than zero.

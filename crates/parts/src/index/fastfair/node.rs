@@ -42,7 +42,7 @@ pub(super) const ENTRY: u64 = 2 * WORD;
 /// Words of a node.
 pub(super) const NODE_WORDS: usize = (NODE / WORD) as usize;
 
-/// What the upper bits of a meta word are.
+/// The upper bits of a meta word.
 const TAG: u64 = u64::from_le_bytes(*b"\0QFFNODE");
 const LEVEL_MASK: u64 = 0xFF;
 /// No tree is higher.
@@ -69,7 +69,7 @@ pub(super) fn entry_word(slot: usize) -> usize {
     ((FIRST + slot as u64 * ENTRY) / WORD) as usize
 }
 
-/// A key and what is named under it, in a node.
+/// A key and the word under it, in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) slot: usize,
@@ -88,7 +88,7 @@ struct Passed {
     is_mixed: bool,
 }
 
-/// What stands in one position.
+/// The content of one position.
 pub(super) enum Position {
     Entry(Entry),
     Hole,
@@ -188,7 +188,7 @@ impl<'a, W: Words> Node<'a, W> {
         quipu_medium::arch::prefetch_to_write(std::ptr::from_ref(self.state));
     }
 
-    /// What stands in a position.
+    /// The content of a position.
     #[inline]
     pub(super) fn position(&self, slot: usize) -> Position {
         let at = Self::at(slot);
@@ -309,10 +309,10 @@ impl<'a, W: Words> Node<'a, W> {
         Ok(found)
     }
 
-    /// Of an inner node, the child for a key, and whether there is a separator above it. What is read while
-    /// the node changes may be a child further to the left, from which links lead on. A damaged separator
-    /// that leads astray is the last one that is not above the key, or the first one that is: these are
-    /// proved.
+    /// The child of an inner node for a key, and whether there is a separator above the key. If the node
+    /// changes meanwhile, the child may be one further to the left, from which links lead on. A damaged
+    /// separator that leads astray is the last one that is not above the key, or the first one that is: these
+    /// are proved.
     #[inline]
     pub(super) fn route(&self, key: &Key<'_>) -> Result<(u64, bool)> {
         if let Key::Word(word) = key
@@ -332,7 +332,7 @@ impl<'a, W: Words> Node<'a, W> {
     /// damaged.
     #[inline]
     fn route_word(&self, word: u64) -> Option<(u64, bool)> {
-        // What is broken is mixed.
+        // A broken entry counts as mixed.
         let Passed { at, last, is_mixed: false } = self.pass(word) else { return None };
         let proved = |slot| {
             let entry = self.entry(slot).filter(|entry| !entry.key.is_kept)?;

@@ -11,8 +11,7 @@
 //! every inner node, and the leftmost nodes of the levels, which stay.
 //!
 //! A thread on the way to a retired node begins again at the root. The number of the node is used again when
-//! all such threads are gone (see [`epoch`](crate::epoch)). The paper does not say what becomes of empty
-//! nodes.
+//! all such threads are gone (see [`epoch`](crate::epoch)). The paper does not treat empty nodes.
 
 use super::arena::Kind;
 use super::key::{Key, KeyBuf};
@@ -26,7 +25,7 @@ use crate::index::words::Words;
 use std::cmp::Ordering;
 use std::sync::atomic::Ordering as Atomic;
 
-/// What has become of a node.
+/// The result of removing a node.
 enum Removal {
     /// It stays.
     No,
@@ -40,8 +39,8 @@ enum Removal {
 }
 
 impl<W: Words> FastFairIndex<W> {
-    /// Takes a leaf out of the tree that was seen to be empty, and above it what then has only one child.
-    /// `key` is one of the leaf's.
+    /// Takes a leaf out of the tree that was seen to be empty, and the nodes above it that have only one
+    /// child then. `key` is one of the leaf's.
     pub(super) fn remove_leaf(&self, guard: &Guard<'_>, number: u64, key: &Key<'_>) -> Result<()> {
         let (mut level, mut number) = (0, number);
         loop {

@@ -1,4 +1,4 @@
-//! What a FAST&FAIR index takes and tells: values, keys, statistics.
+//! Values, keys and statistics of a FAST&FAIR index.
 
 use crate::index::IndexError;
 use crate::index::chain;
@@ -11,7 +11,7 @@ pub const KEY_MAX: usize = u16::MAX as usize;
 /// Bits of a node's number.
 pub(super) const NUMBER_BITS: u32 = Hint::NODE_BITS;
 
-/// What a FAST&FAIR index has done and what it occupies.
+/// Statistics of a FAST&FAIR index: its size, and its work so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastFairStats {
     /// Bytes of DRAM: the states of nodes and chunks, and lists of free ones.

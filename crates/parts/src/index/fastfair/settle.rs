@@ -1,4 +1,4 @@
-//! What a crash has left of a node, told from damage, and set right.
+//! Telling the traces of a crash in a node from damage, and setting them right.
 //!
 //! A crash leaves four things. There may be a link on its way. There may be entries above the link's key that
 //! a split had given to the sibling. An entry may stand twice, in neighbouring positions, on its way from one
@@ -72,8 +72,8 @@ impl<W: Words> Node<'_, W> {
 }
 
 impl<W: Words> Locked<'_, W> {
-    /// Makes the node durable as it is in this run, and sets right what a crash has left, each fault by one
-    /// store. The caller has come to it through the tree.
+    /// Makes the node durable as it is in this run, and sets the traces of a crash right, each by one store.
+    /// The caller has come to it through the tree.
     ///
     /// # Errors
     /// [`IndexError::Space`](crate::index::IndexError::Space) for a damaged node; nothing is changed then.

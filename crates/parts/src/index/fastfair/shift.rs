@@ -16,7 +16,7 @@
 //!   written beside the old one and counts with its second word; then the old one is overwritten, and the new
 //!   one taken back. All in one line.
 //! - *A split* first writes the sibling whole, fence; then changes the link: from then on the upper keys are
-//!   the sibling's. What is left of them in the node is above the link's key, and is ignored; it is made
+//!   the sibling's. Their old entries in the node are above the link's key, and are ignored; they are made
 //!   holes, durably, before the lock is given back.
 //!
 //! After a crash, [`settle`](Locked::settle) repairs a node under its lock, before it changes again.

@@ -87,7 +87,7 @@ impl State {
         let locked = || self.0.compare_exchange(state, state | LOCKED, Ordering::Acquire, Ordering::Relaxed);
         let is_ours = is_free && locked().is_ok();
         if is_ours {
-            // What is stored to the node must not be seen before the lock.
+            // Stores to the node must not be seen before the lock.
             fence(Ordering::Release);
         }
         is_ours

@@ -73,7 +73,7 @@ impl<W: Words> FastFairIndex<W> {
         Some(Hint::new(leaf.number, 0))
     }
 
-    /// What the index occupies and has done.
+    /// The size of the index, and its work so far.
     pub fn stats(&self) -> FastFairStats {
         FastFairStats {
             bytes: self.arena.dram_bytes() + self.count.bytes(),
@@ -136,8 +136,7 @@ impl<W: Words> FastFairIndex<W> {
     }
 
     /// Reads the leaf of a key without a lock: `look` gets nodes until one says that no sibling has the key.
-    /// What it has read of that one, and of those on the way, was there at one moment, and is durable if that
-    /// is wanted.
+    /// All that it reads of one node was there at one moment, and is durable if that is wanted.
     #[inline]
     pub(super) fn read<const DURABLE: bool, T>(
         &self,

@@ -2,8 +2,8 @@
 //!
 //! Compaction keeps the old records until the new references are durable, so these may be flushed later, all
 //! at once. But a reader that acts on one meanwhile must not see it taken back. So the node says that
-//! something in it is not durable, from before the store until after the fence, and its readers make durable
-//! what they answer.
+//! something in it is not durable, from before the store until after the fence, and its readers make their
+//! answers durable.
 
 use super::node::{ENTRY, Entry, Node};
 use super::shift::Locked;

@@ -26,8 +26,8 @@ impl<W: Words> FastFairIndex<W> {
         self.add(guard, &mut kit, key, 0, |_| value, found)
     }
 
-    /// Adds a key to its node on this level, with what `value` says of its word, unless `found` says of the
-    /// locked node that there is nothing to add: then returns what that says. The node may have to split.
+    /// Adds a key to its node on this level, with the value that `value` gives for it. If `found` finds in
+    /// the locked node that there is nothing to add, returns its answer. The node may have to split.
     #[inline]
     pub(super) fn add<T>(
         &self,
@@ -93,7 +93,7 @@ impl<W: Words> FastFairIndex<W> {
         drop(leaf);
         self.arena.free_chunks(guard, chunks);
         if is_empty {
-            // The key is gone, whatever the nodes around it say; the next visitor there is told of damage.
+            // The key is gone, even if nodes around it are damaged; the next visitor there is told of it.
             let _ = self.remove_leaf(guard, number, key);
         }
         Ok(Some(entry.value))
@@ -120,7 +120,7 @@ impl<W: Words> FastFairIndex<W> {
         Some((leaf, entry))
     }
 
-    /// The leaf of a hint, locked. What stands in it stands nowhere else.
+    /// The leaf of a hint, locked. Keys in it stand nowhere else.
     ///
     /// The number may be anything. A settled node is in the tree, on the level that it says. In this run, a
     /// thread that came to it through the tree, or linked it, has settled it, and a removal undoes that

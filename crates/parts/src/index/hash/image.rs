@@ -26,7 +26,7 @@ const VERSION: u32 = 1;
 /// Bytes of a slot.
 const SLOT: usize = size_of::<u64>();
 
-/// What an image begins with.
+/// The beginning of an image.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct ImageShape {
@@ -66,7 +66,7 @@ impl ImageShape {
         (sound && countable && shape.len() == source.len()).then_some(shape).ok_or(ImageError)
     }
 
-    /// Bytes of this shape and what describes the segments.
+    /// Bytes of this shape and of the descriptions of the segments.
     fn head_len(&self) -> u64 {
         let segments = self.segments.get() * size_of::<SegmentImage>() as u64;
         size_of::<ImageShape>() as u64 + segments + self.overflow.get() * size_of::<OverflowImage>() as u64

@@ -31,8 +31,8 @@
 //!   words move, and proves that the directory still names this segment and base.
 //!
 //! A split fills the sibling unseen, makes the version odd, publishes the sibling in the directory, clears
-//! what moved, and makes the version even. The directory doubles by publishing a copy; older copies stay
-//! until the index drops.
+//! the words that moved, and makes the version even. The directory doubles by publishing a copy; older copies
+//! stay until the index drops.
 //!
 //! A key that finds no place where a split would not help goes to the segment's overflow chain (`overflow`).
 //! With a keyed hash that chain is empty.

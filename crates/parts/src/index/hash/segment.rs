@@ -6,7 +6,7 @@ use super::slot::{EMPTY, distance, reference_of, tag_of_hash, word_of};
 use crate::sync::{SpinLock, Waiter};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
-/// What belongs to a segment and is not a slot.
+/// All of a segment except its slots.
 #[repr(C, align(64))]
 pub(super) struct Meta {
     /// Odd while words move within or out of the segment.
@@ -21,7 +21,7 @@ pub(super) struct Meta {
     pub(super) state: SpinLock<State>,
 }
 
-/// What only writers of a segment look at.
+/// The part of a segment that only writers look at.
 pub(super) struct State {
     /// Hash bits that all keys of the segment share.
     pub(super) depth: u32,
@@ -137,7 +137,7 @@ impl<'a> Segment<'a> {
 
     /// Puts a key into the emptier of its two buckets, if need be by moving others; says whether it could.
     ///
-    /// Filling both evenly is what keeps them from being full before nearly all are, so that moving is rare.
+    /// Both fill evenly, so hardly any bucket is full before nearly all are, and moving is rare.
     pub(super) fn place(&self, hash: u64, reference: u64) -> bool {
         let (tag, [one, other]) = self.places(hash);
         let [empty, empty_in_other] = [one, other].map(|bucket| self.buckets[bucket].empty_slots());

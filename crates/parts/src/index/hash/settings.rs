@@ -1,4 +1,4 @@
-//! What a hash index can be told, and what it tells.
+//! Settings and statistics of a hash index.
 
 /// Largest [`HashIndexSettings::bucket_bits`].
 pub(super) const BUCKET_BITS_MAX: u32 = 8;
@@ -27,7 +27,7 @@ impl HashIndexSettings {
     }
 }
 
-/// What a hash index has done and what it occupies.
+/// Statistics of a hash index: its size, and its work so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashIndexStats {
     /// Bytes allocated: segments in use and in reserve, their metadata, directories, overflow.

@@ -33,7 +33,7 @@ pub(super) fn word_of(tag: u64, reference: u64) -> u64 {
     tag << REFERENCE_BITS | reference
 }
 
-/// What a tag says about places: a product whose upper half depends on all bits of the tag.
+/// Spreads a tag: a product whose upper half depends on all bits of the tag.
 #[inline]
 fn spread(tag: u64) -> u32 {
     (tag as u32).wrapping_mul(0x9E37_79B1)

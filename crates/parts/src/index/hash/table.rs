@@ -52,7 +52,7 @@ impl HashIndex {
         }
     }
 
-    /// What the index occupies and has done. It visits every segment's metadata.
+    /// The size of the index, and its work so far. It visits every segment's metadata.
     pub fn stats(&self) -> HashIndexStats {
         let segments = self.segments.load(Ordering::Relaxed);
         let mut stats = HashIndexStats {
@@ -81,7 +81,7 @@ impl HashIndex {
             point();
             let segment = self.slabs.segment(entry);
             let version = segment.meta.settled_version();
-            // Only a version read before the directory proves that the entry holds for what is read next.
+            // Only a version read before the directory proves that the entry holds for the reads that follow.
             let current = self.directory.entry(hash);
             if current == entry {
                 if let Some((_, found)) = segment.find(hash, &mut *matches) {
@@ -199,7 +199,7 @@ impl Index for HashIndex {
 
     /// If the segment must split and its tags have run out, `rehash` is asked for the hash of each of its
     /// records. A reference whose hash then leads elsewhere is dropped, and
-    /// [counted](HashIndexStats::strays): its record is not what it was.
+    /// [counted](HashIndexStats::strays): its record has changed.
     #[inline]
     fn upsert(
         &self,

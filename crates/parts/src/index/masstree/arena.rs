@@ -46,7 +46,7 @@ struct Chunk {
     bytes: usize,
 }
 
-// SAFETY: a chunk is memory that no thread owns; what lies in it are nodes, which all threads may share.
+// SAFETY: a chunk is memory that no thread owns; it holds nodes, which all threads may share.
 unsafe impl Send for Chunk {}
 
 struct State {
@@ -182,7 +182,7 @@ fn new_chunk<T: Node>(nodes: usize) -> (u64, Chunk) {
     let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
     let first = memory.as_ptr().expose_provenance().next_multiple_of(align);
     if align == LARGE {
-        // SAFETY: the nodes lie in what was just allocated, and nobody else knows of it.
+        // SAFETY: the nodes lie in memory that was just allocated, and nobody else knows of it.
         let nodes =
             unsafe { std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(first), bytes) };
         prefer_huge_pages(nodes);

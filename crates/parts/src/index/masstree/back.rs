@@ -76,7 +76,7 @@ impl BackCursor {
 /// The layer in which a walk is during a call.
 #[derive(Default)]
 struct Layer {
-    /// What its keys begin with.
+    /// The bytes with which its keys begin.
     prefix: Vec<u8>,
     /// The nodes with the links to it and to those above, the first layer's first.
     above: Vec<Stop>,

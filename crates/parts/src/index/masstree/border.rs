@@ -62,7 +62,7 @@ unsafe impl Node for Border {
     }
 }
 
-/// What a border node has for a key.
+/// The result of a search for a key in a border node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Its word.
@@ -88,7 +88,7 @@ pub(super) enum Found {
     Nothing,
 }
 
-/// What a slot is to hold, or holds.
+/// The content of a slot, read or to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'s> {
     pub(super) slice: u64,
@@ -178,7 +178,7 @@ impl Border {
         self.suffixes(guard).map_or(&[], |block| block.get(slot))
     }
 
-    /// What a slot holds.
+    /// The content of a slot.
     pub(super) fn entry<'g>(&self, guard: &'g Guard<'_>, slot: usize) -> Entry<'g> {
         let class = self.class(slot);
         let suffix = if class == LONGER { self.suffix(guard, slot) } else { &[] };
@@ -186,7 +186,7 @@ impl Border {
         Entry { slice: self.slice(slot), class, word: self.word(slot), suffix }
     }
 
-    /// What the node has for a key; without the lock, to be believed only if the version has not changed.
+    /// Searches for a key. Without the lock, the result counts only if the version has not changed.
     #[inline]
     pub(super) fn search(&self, guard: &Guard<'_>, piece: &Piece<'_>) -> Found {
         let permutation = self.permutation();

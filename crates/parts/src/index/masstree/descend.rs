@@ -40,7 +40,7 @@ pub(super) struct Leaf {
     pub(super) seen: Seen,
     /// Bytes of the key before its layer.
     pub(super) offset: usize,
-    /// What it has for the key: no layer, unless that is asked for.
+    /// The result of the search there: no layer, unless that is asked for.
     pub(super) found: Found,
 }
 
@@ -54,14 +54,14 @@ impl Masstree {
         }
     }
 
-    /// What the index has for a key.
+    /// Searches the index for a key.
     #[inline]
     pub(super) fn find(&self, guard: &Guard<'_>, key: &[u8]) -> Leaf {
         self.walk::<false>(guard, key)
     }
 
-    /// What the index has for a key; with `REPAIR`, and a lock for that, links that no longer name the roots
-    /// of their layers are set right on the way.
+    /// Searches the index for a key. With `REPAIR`, links on the way that no longer name the roots of their
+    /// layers are set right, under a lock.
     #[inline]
     pub(super) fn walk<const REPAIR: bool>(&self, guard: &Guard<'_>, key: &[u8]) -> Leaf {
         let mut waiter = Waiter::default();
@@ -89,7 +89,7 @@ impl Masstree {
         }
     }
 
-    /// What a layer has for a piece of a key, and in which border node, at which version.
+    /// Searches a layer for a piece of a key: the border node, the version that was seen, and the result.
     #[inline]
     pub(super) fn find_in_layer(
         &self,
@@ -182,7 +182,7 @@ impl Masstree {
         Some(root)
     }
 
-    /// The border node of a key, locked, and what it has for the key: no layer.
+    /// The border node of a key, locked, and the result of the search there: no layer.
     #[inline]
     pub(super) fn lock(&self, guard: &Guard<'_>, key: &[u8]) -> (Leaf, &Border) {
         let mut waiter = Waiter::default();

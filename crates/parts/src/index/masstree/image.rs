@@ -18,7 +18,7 @@ const MAGIC: [u8; 4] = *b"SORT";
 /// Version of the image that this release writes, and the only one that it loads.
 const VERSION: u32 = 1;
 
-/// What an image begins with.
+/// The beginning of an image.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct SortedShape {
@@ -28,7 +28,7 @@ struct SortedShape {
     reserved: [u8; 16],
 }
 
-/// What stands before each key.
+/// The bytes before each key.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct SortedEntry {
@@ -41,7 +41,7 @@ const _: () = assert!(size_of::<SortedShape>() == 32);
 const _: () = assert!(size_of::<SortedEntry>() == 12);
 
 impl Masstree {
-    /// Tells each entry of the image with what is new of its key.
+    /// Tells each entry of the image with the new bytes of its key.
     fn each_entry(&self, guard: &Guard<'_>, mut each: impl FnMut(SortedEntry, &[u8])) {
         let mut before = Vec::new();
         self.scan(guard, &mut Cursor::default(), usize::MAX, |key, word| {
@@ -101,7 +101,7 @@ impl Imaged for Masstree {
 /// The bytes of an image, one after the other.
 struct Bytes<'b, I> {
     pieces: I,
-    /// What is left of the present one.
+    /// The rest of the present one.
     piece: &'b [u8],
 }
 

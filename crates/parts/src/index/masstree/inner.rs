@@ -10,8 +10,7 @@ use crate::sync::point;
 pub(super) const KEYS: usize = 15;
 
 /// An inner node: `len` keys and one child more. A child is for the slices from the key before it, inclusive,
-/// to the key behind it, exclusive. Beyond `len` the keys are the highest number, and the children what they
-/// were.
+/// to the key behind it, exclusive. Beyond `len` the keys are the highest number, and the children are stale.
 #[repr(C, align(16))]
 pub(super) struct Inner {
     pub(super) version: Version,

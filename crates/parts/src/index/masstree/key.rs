@@ -3,7 +3,7 @@
 //! A layer of the trie looks at eight bytes of a key: its *slice* there, as a number whose order is that of
 //! the bytes. A key that ends in the slice is padded with zeros. The number of its bytes there is its *rank*
 //! among keys of equal slices: of two such keys one begins with the other, so the shorter comes first. All
-//! keys that go on behind the slice have the highest rank; what is left of them is the *suffix*.
+//! keys that go on behind the slice have the highest rank; their bytes behind it are the *suffix*.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ pub(super) const SLICE: usize = 8;
 /// The rank of the keys that go on behind the slice.
 pub(super) const LONGER: u8 = SLICE as u8 + 1;
 
-/// What a layer sees of a key.
+/// A key as a layer sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece<'k> {
     /// The key's bytes in this layer, padded with zeros, the first one highest.
@@ -24,7 +24,7 @@ pub(super) struct Piece<'k> {
 }
 
 impl<'k> Piece<'k> {
-    /// What the layer behind the first `offset` bytes sees of the key.
+    /// The key as the layer behind its first `offset` bytes sees it.
     #[inline]
     pub(super) fn at(key: &'k [u8], offset: usize) -> Piece<'k> {
         let rest = key.get(offset..).unwrap_or_default();

@@ -28,7 +28,7 @@ const BETWEEN_QUESTIONS: u32 = 4096;
 /// A layer to which keys still come.
 #[derive(Default)]
 struct Layer {
-    /// What the next border node is to have.
+    /// The entries of the next border node.
     entries: Vec<Kept>,
     /// The suffixes of these.
     suffixes: Vec<u8>,
@@ -171,7 +171,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Makes what is missing of a layer to which no key comes any more, and tells its root.
+    /// Makes the missing nodes of a layer to which no key comes any more, and returns its root.
     fn end_layer(&mut self, depth: usize) -> Result<Link, ImageError> {
         self.end_border(depth, self.layers[depth].entries.len())?;
         let mut level = std::mem::take(&mut self.layers[depth].borders);

@@ -50,7 +50,7 @@ impl Link {
     }
 }
 
-/// The nodes of an index and the blocks of suffixes that they name. What has been retired keeps them alive.
+/// The nodes of an index and the blocks of suffixes that they name. Retired ones keep this alive.
 pub(super) struct Nodes {
     borders: Arena<Border>,
     inners: Arena<Inner>,

@@ -88,7 +88,7 @@ pub(super) struct Stop {
     pub(super) offset: usize,
 }
 
-/// What a border node had at one moment.
+/// The content of a border node at one moment.
 pub(super) struct Snapshot<'g> {
     pub(super) entries: [Option<Entry<'g>>; SLOTS],
     pub(super) next: u32,
@@ -128,7 +128,7 @@ impl Masstree {
             && let Some(stop) = cursor.above.pop()
             && stop.offset + SLICE == cursor.key.len()
         {
-            // What was to come then is there still, or to the right of it.
+            // The keys that were to come then are there still, or to the right of it.
             return Some(self.stop(stop.number, stop.offset));
         }
         cursor.above.clear();
@@ -182,7 +182,7 @@ impl Masstree {
         Stop { number, seen: self.nodes.border(number).version.stable(), offset }
     }
 
-    /// What a node has, if it is still as it was seen.
+    /// The content of a node, if it is still as it was seen.
     pub(super) fn snapshot<'g>(&self, guard: &'g Guard<'_>, stop: &Stop) -> Option<Snapshot<'g>> {
         let border = self.nodes.border(stop.number);
         let slots = border.permutation();

@@ -1,4 +1,4 @@
-//! The suffixes of a border node: what is left of its keys behind their slices.
+//! The suffixes of a border node: the bytes of its keys behind their slices.
 //!
 //! They stand in a block of memory that the node names, one behind the other, each with its length before it:
 //!
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Bytes are written once, behind all others, before anyone is told of them; so readers need no lock and no
-//! copy. What a key leaves behind stays until the block is full; then those that are still in use go to a new
-//! one, and the old one is freed when nobody reads it any more.
+//! copy. The suffix of a key that is gone stays until the block is full. Then the suffixes still in use go to
+//! a new block, and the old one is freed when nobody reads it any more.
 
 use super::permutation::SLOTS;
 use crate::sync::atomic::{AtomicU32, Ordering};

@@ -5,7 +5,7 @@ use crate::index::count::Count;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What a Masstree occupies.
+/// Statistics of a Masstree: its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MasstreeStats {
     /// Bytes of DRAM: nodes, those in reserve included, suffixes, and the index itself.

@@ -6,10 +6,10 @@
 //!
 //! A reader takes the word while it is neither *inserting* nor *splitting*, reads the node, and looks at the
 //! word again: if only the lock has changed, the words that it read belong together. A writer locks, marks
-//! what it is about to do, changes the node, and unlocks, which counts what was marked. *Splitting* says that
-//! the keys that this node is for have become fewer: a reader on the way to it for a key has to begin again
-//! above. *Inserting* says that something in it has moved: reading it again is enough. Changes that take
-//! effect with a single word need no mark.
+//! the kind of its change, changes the node, and unlocks, which counts the marks. *Splitting* says that this
+//! node is for fewer keys than before: a reader on the way to it for a key has to begin again above.
+//! *Inserting* says that something in it has moved: reading it again is enough. Changes that take effect with
+//! a single word need no mark.
 //!
 //! All bits zero is a node that nobody has used yet. A node that is not *live* cannot be locked, so the
 //! thread that takes it into use again is alone with it. The counters go on from one use to the next, so a
@@ -46,7 +46,7 @@ impl Seen {
         self.0 & ROOT != 0
     }
 
-    /// Whether what leads to a key may not lead through this node any more, although it did at `before`.
+    /// Whether the way to a key may not lead through this node any more, although it did at `before`.
     #[inline]
     pub(super) fn has_left(self, before: Seen) -> bool {
         (self.0 ^ before.0) & SPLITS != 0 || !self.is_live()
@@ -147,7 +147,7 @@ impl Version {
         self.0.store(if is_root { version | ROOT } else { version & !ROOT }, Ordering::Relaxed);
     }
 
-    /// Gives the lock back and counts what was marked.
+    /// Gives the lock back and counts the marks.
     #[inline]
     pub(super) fn unlock(&self) {
         point();
@@ -168,7 +168,7 @@ impl Version {
     }
 }
 
-/// The version after what is marked in it, without marks and lock.
+/// The version after the marked changes are counted, without marks and lock.
 #[inline]
 fn counted(version: u64) -> u64 {
     let mut counters = version & !FLAGS;

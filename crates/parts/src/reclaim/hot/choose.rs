@@ -1,10 +1,10 @@
 //! Deciding from samples which keys are hot, if any: a pure function.
 //!
 //! First comes the *trial*: the keys that are most frequent in one half of the samples are judged by the
-//! other half. Their counts there did not influence the choice, so they are what to expect, without the luck
-//! that brought some keys into the set. Keys with the same count in the first half form a class; nothing else
-//! about them is stored. If the trial shows a difference between the hottest and the coldest keys, the most
-//! frequent keys of both halves are the new set.
+//! other half. Their counts there did not influence the choice, so such counts are to be expected later,
+//! without the luck that brought some keys into the set. Keys with the same count in the first half form a
+//! class; nothing else about them is stored. If the trial shows a difference between the hottest and the
+//! coldest keys, the most frequent keys of both halves are the new set.
 //!
 //! The coldest keys are those of all samples, not of the set: a set of equally hot keys is useful if the
 //! others are cold.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The longest rest, in rounds of sampling. It bounds how late a load that is no longer uniform is noticed.
 const REST_MAX: u64 = 16;
 
-/// What a hot set has done so far, for metrics.
+/// Counts of a hot set's work so far, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HotSetStats {
     /// Keys that are hot now.
@@ -29,7 +29,7 @@ pub struct HotSetStats {
     pub clears: u64,
 }
 
-/// What the set waits for.
+/// The event for which the set waits.
 enum Phase {
     /// Samples.
     Sampling,
@@ -153,7 +153,7 @@ impl HotSet {
         }
     }
 
-    /// What it has done so far.
+    /// Counts of its work so far.
     pub fn stats(&self) -> HotSetStats {
         let Totals { lookups, hits } = self.reports.totals();
         HotSetStats {

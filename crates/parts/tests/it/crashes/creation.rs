@@ -1,5 +1,5 @@
-//! Crashes while an index is created: they leave no index or an empty one, and no zone without an owner;
-//! whether the root is kept in the pool or in another place, where keeping it makes nothing else durable.
+//! Crashes while an index is created leave no index or an empty one, and no zone without an owner. The root
+//! is kept in the pool, or in another place, where keeping it makes nothing else durable.
 
 use super::at_each_operation;
 use quipu_medium::sim::SimArena;

@@ -1,4 +1,4 @@
-//! What must hold after a crash, whatever the index: what the keys may be, and whose the zones are.
+//! Conditions after a crash, for any index: the states of the keys, and the owners of the zones.
 
 use super::{Answers, Known, Model, Way};
 use quipu_parts::space::{Space, ZoneId};
@@ -25,7 +25,7 @@ pub fn explained(
     Ok(present)
 }
 
-/// What an index that works on after a crash must hold, and what is not its own.
+/// The contents of an index that works on after a crash, and the zones that are not its own.
 #[derive(Clone, Default)]
 pub struct Expected {
     pub references: BTreeMap<u64, u64>,

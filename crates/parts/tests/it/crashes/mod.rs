@@ -36,7 +36,7 @@ impl History {
         self.model.borrow().get(&key).copied().unwrap_or_default()
     }
 
-    /// What a key is for who alone writes it.
+    /// The state of a key for its only writer.
     pub fn now(&self, key: u64) -> Option<u64> {
         self.known(key).now
     }

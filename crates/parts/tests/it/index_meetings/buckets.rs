@@ -38,8 +38,8 @@ fn has(index: &BucketIndex, guard: &Guard<'_>, key: u64) -> bool {
 }
 
 /// One writer adds the key that is the first behind a chain's only bucket, and one reader looks for it until
-/// it is there: whether it is there after a power failure at that moment too. If readers do not `help`, they
-/// take every word for durable.
+/// it is there. Returns whether it is there after a power failure at that moment too. If readers do not
+/// `help`, they take every word for durable.
 fn is_kept_behind_a_link(help: bool, seed: u64) -> bool {
     const KEY: u64 = 8;
     let space = format(LEN, seed);

@@ -131,8 +131,8 @@ fn a_key_that_a_writer_has_met_is_durable() {
     assert!(told > 3 && found > 0 && found < told, "{found} of {told}");
 }
 
-/// Two splits are cut off by a crash. Their siblings are free, and are used again for whatever splits next:
-/// so their old names are gone first, or two segments would have one name.
+/// Two splits are cut off by a crash. Their siblings are free, and later splits use them again. So their old
+/// names are gone first, or two segments would have one name.
 #[test]
 fn siblings_of_splits_that_did_not_happen_have_no_name() {
     let mut both = 0;

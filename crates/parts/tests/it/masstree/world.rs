@@ -1,8 +1,8 @@
 //! An index that several threads work on, and what each of them may demand of it.
 //!
 //! Every key has a *state* beside the index, which its one writer changes before and after each of its
-//! operations. Whoever finds the same state before and after an operation, and no change under way, knows
-//! what must have come out of it.
+//! operations. A thread that finds the same state before and after an operation, and no change under way,
+//! knows the right result.
 
 use super::support::{Keys, Random};
 use crate::shared::keyed::{ByKey, InOrder};

@@ -1,4 +1,4 @@
-//! What must hold of the record codec whatever bytes it is given. Used by a seeded test and by a fuzzer.
+//! Properties of the record codec for any bytes. Used by a seeded test and by a fuzzer.
 
 use quipu_parts::record::{
     Certifier, Content, Encoder, HINT, HINT_BITS, HINT_FIELD, Header, Kind, RecordError, RecordView,

@@ -33,7 +33,7 @@ fn marked_after_crash(region: &Region, everything: bool) -> Marked {
     marked_in(&snapshot, &if everything { snapshot.everything() } else { snapshot.nothing() })
 }
 
-/// What is marked in what a crash has left.
+/// The marked records in the state that a crash has left.
 fn marked_in(snapshot: &Snapshot, image: &Image) -> Marked {
     let rebooted = SimArena::new().boot(snapshot, image, 1);
     let (space, found) = Space::open(rebooted).expect("the pool opens");
@@ -66,7 +66,7 @@ fn delete(heap: &SlotHeap, owner: &mut Owner, number: u64, sequence: u64) -> Siz
     claim.sized()
 }
 
-/// Fills the owner's block, so that nobody writes to it any more, with what is dead at once.
+/// Fills the owner's block, so that nobody writes to it any more, with records that are dead at once.
 fn fill(heap: &SlotHeap, owner: &mut Owner, sequence: u64) {
     let block = owner.block();
     while owner.block() == block {
@@ -234,7 +234,7 @@ fn marks_are_cleared_where_nothing_but_tombstones_is_to_be_gained() {
 }
 
 /// A tombstone goes with the block that has all it beats. If the block stays, for want of room, and its marks
-/// are cleared for the sake of others, those of what it beats may be the last to arrive.
+/// are cleared for the sake of others, the marks of the records that it beats may arrive last.
 #[test]
 fn a_tombstone_is_marked_as_long_as_what_it_beats() {
     let region = region(256 << 10);
@@ -365,8 +365,8 @@ fn a_tombstone_that_was_at_work_when_somebody_looked_does_not_go() {
     });
 }
 
-/// Who releases a record on a page where a cleaner writes must not write its whole line back: the cleaner
-/// reveals the first word of its batch, in that line perhaps, with no lock of the page.
+/// A client that releases a record on a page where a cleaner writes must not write the whole line back. The
+/// cleaner may reveal the first word of its batch in that line, with no lock of the page.
 #[test]
 fn a_record_that_is_released_does_not_hide_a_batch_that_is_revealed() {
     let mut lost = 0;

@@ -1,9 +1,9 @@
 //! Crashes at every operation on the medium, in many of the states that each may leave: during puts, deletes
-//! and reclamation by one and by two clients, and during recovery; and a power failure after a crash of the
-//! process.
+//! and reclamation by one and by two clients, and during recovery. The power may fail after a crash of the
+//! process, too.
 //!
 //! The oracle: a key has the value that was acknowledged last or was read since, or that of the operation in
-//! flight; nothing is damaged; every block is either free or of use; and the heap works on.
+//! flight. Nothing is damaged; every block is either free or of use; and the heap works on.
 
 use super::support::{
     Client, Random, Recovered, Table, audit, fixed, heap, recover, region, value, variable,
@@ -168,7 +168,7 @@ fn explore(
     states
 }
 
-/// After a crash of the process, what the next open has answered must survive a power failure.
+/// After a crash of the process, the answers of the next open must survive a power failure.
 fn explore_process_crash(
     arena: &RefCell<SimArena>,
     snapshot: &Snapshot,

@@ -163,7 +163,7 @@ fn a_client_clears_for_another_what_is_on_its_page() {
     assert_eq!(heap.usage().live_records, 2);
 }
 
-/// Whoever takes blocks while the end of the heap is given back never gets one that is gone.
+/// A client that takes blocks while the end of the heap is given back never gets one that is gone.
 #[test]
 fn blocks_are_taken_while_chunks_at_the_end_are_released() {
     for seed in 0..200 {

@@ -7,9 +7,9 @@ use quipu_parts::heap::slots::{SlotSettings, TieBreak};
 use quipu_parts::sync::Waiter;
 use std::cell::{Cell, RefCell};
 
-/// What recovery finds of a key after a second replacement was acknowledged and the first was not: the
-/// crossing of locks lets the second client finish while the oldest record is still marked, since its page is
-/// held by a third.
+/// The value that recovery finds for a key when a second replacement was acknowledged and the first was not.
+/// The crossing of locks lets the second client finish while the oldest record is still marked, since its
+/// page is held by a third.
 fn recovered_after_crossing(tie_break: TieBreak) -> Vec<u8> {
     let settings = SlotSettings { tie_break, ..fixed() };
     let region = region(128 << 10);

@@ -111,7 +111,7 @@ impl Database {
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         out.clear();
         let sink = ptr::from_mut(out).cast::<c_void>();
-        // SAFETY: as in `put`; `copy` takes what it is given for the vector that it is, and nobody else uses
+        // SAFETY: as in `put`; `copy` takes its last argument for the vector that it is, and nobody else uses
         // that during the call.
         let status = unsafe { (self.functions.get)(self.db, key.as_ptr().cast(), key.len(), copy, sink) };
         found(self.functions, status)

@@ -7,7 +7,7 @@ use crate::level::Level;
 use quipu_medium::MediumKind;
 use std::env;
 
-/// Whether every file counts as persistent memory. Otherwise libpmem asks the file, and syncs what is none.
+/// Whether every file counts as persistent memory. Otherwise libpmem asks the file, and syncs if it is none.
 const FORCE: (&str, &str) = ("PMEM_IS_PMEM_FORCE", "1");
 
 /// No flushes. On a file a crash of the process alone is survived, for which the page cache is enough: then

@@ -1,11 +1,11 @@
 //! pmemkv: Intel's key-value store for persistent memory, with its concurrent hash map `cmap`.
 //!
 //! The nearest to Quipu of all, and no longer maintained. A put is a transaction of libpmemobj: undo log,
-//! copy of the value, and the map's own word, each persisted before the next. libpmem decides how to persist
-//! by what it takes the file for: on what it knows as persistent memory by flushes and fences, on any other
-//! by `msync`, which waits for the disk. With `PMEM_IS_PMEM_FORCE=1` it takes every file for persistent
-//! memory: then a crash of the process alone is survived, as with Quipu's `process`. It reads that once, when
-//! it is loaded, so a process can measure it at one level only (`environment`).
+//! copy of the value, and the map's own word, each persisted before the next. Files that libpmem takes for
+//! persistent memory it persists by flushes and fences, and any other file by `msync`, which waits for the
+//! disk. With `PMEM_IS_PMEM_FORCE=1` it takes every file for persistent memory: then a crash of the process
+//! alone is survived, as with Quipu's `process`. It reads the variable once, when it is loaded, so a process
+//! can measure it at one level only (`environment`).
 //!
 //! The library is the system's and is loaded when the engine is created, as RocksDB is.
 //!

@@ -1,4 +1,4 @@
-//! Moving the records of a block many at a time (PACMAN section 3.3), where it is known in DRAM what is dead.
+//! Moving the records of a block many at a time (PACMAN section 3.3), where dead records are known in DRAM.
 //!
 //! Writers go on meanwhile. The live records of the victim are collected (step 1 of the paper's figure 4) and
 //! written to the cleaner's pages by non-temporal stores (2); one fence makes them durable. Then the index is
@@ -6,15 +6,15 @@
 //! in it.
 //!
 //! The paper's logs are trusted by their bytes; in Viper's a length word counts, and there must be a record
-//! behind it. So the copies that go to one page are written with all their words but the first. As long as
-//! that is zero the log ends there, and what is behind it may have arrived in part. When all is durable the
+//! behind it. So the copies that go to one page are written with all their words except the first. As long as
+//! that is zero the log ends there, and the bytes behind it may have arrived in part. When all is durable the
 //! first words follow. The next fence is due before the originals go, not before the index names the copies:
-//! a crash finds the originals, or what has superseded them since.
+//! a crash finds the originals, or the records that have superseded them since.
 //!
 //! | step | fence | a crash before that leaves |
 //! |---|---|---|
 //! | [`copy`](SlotHeap::copy) | first thing in [`reveal`](SlotHeap::reveal) | the originals |
-//! | first words, the index, [`void`](SlotHeap::void) | [`settle_copies`](SlotHeap::settle_copies) | copies too |
+//! | first words, index, [`void`](SlotHeap::void) | [`settle_copies`](SlotHeap::settle_copies) | copies too |
 //! | [`free_victim`](SlotHeap::free_victim) | its last thing | the same |
 //!
 //! A record whose value fills blocks of its own moves as in Viper, with the page of the original held: a
@@ -57,7 +57,7 @@ pub struct Batch {
     /// Their keys and values.
     bytes: Vec<u8>,
     records: Vec<Collected>,
-    /// First words of what was written to each page, which stand there as zeros.
+    /// First words of the copies in each page, which stand there as zeros.
     hidden: Vec<(u64, u64)>,
 }
 
@@ -100,11 +100,11 @@ impl Batch {
     }
 }
 
-/// What is to be written to one page, its first word left out.
+/// Copies to be written to one page, without their first word.
 #[derive(Default)]
 struct Run<'h> {
     page: Option<Page<'h>>,
-    /// Where it is to stand, and the end of its page.
+    /// Where they are to stand, and the end of their page.
     at: u64,
     end: u64,
     first: u64,
@@ -119,8 +119,8 @@ impl SlotHeap {
         Victim { block, page: 0, position: FIRST_ENTRY, horizon, alone: Vec::new() }
     }
 
-    /// Collects up to `most` of the victim's records that are not known to be dead, in place of what the
-    /// batch had. `false` if there is none left.
+    /// Collects up to `most` of the victim's records that are not known to be dead, in place of the batch's
+    /// old ones. `false` if there is none left.
     ///
     /// # Errors
     /// [`SlotError::Damaged`] if one cannot be read; the victim is not touched again.
@@ -233,7 +233,7 @@ impl SlotHeap {
         let begin = line_of(from);
         let known = (from - begin) as usize;
         let mut lines = Vec::with_capacity((end - begin) as usize);
-        // Nobody else changes what stands in the first line before it.
+        // Nobody else changes the bytes before it in the first line.
         let _guard = run.page.map(|page| self.lock(page));
         self.region().append_racing(begin, known as u64, &mut lines);
         lines.extend_from_slice(&run.bytes);
@@ -264,7 +264,7 @@ impl SlotHeap {
         Ok(())
     }
 
-    /// Makes durable what became of the copies of a batch.
+    /// Makes it durable which copies of a batch count.
     pub fn settle_copies(&self) {
         self.region().fence();
     }

@@ -12,25 +12,25 @@
 //! Nobody can find it; it has to stay until no block holds a record that it beats. That is told by one number
 //! for each block: the block *holds* tombstones from this number on.
 //!
-//! **Rule.** Let `m` be the highest number that was written for a key. Of each record of the key that is
-//! marked, and that the index does not name, the block holds `m`. So the tombstone of a key that is deleted,
-//! whose number is `m`, is held by every block that needs it; and one with a lower number than `m` is not
-//! needed at all, since what has the number `m` does its work.
+//! **Rule.** Let `m` be the highest number that was written for a key. A block with a marked record of the
+//! key that the index does not name holds `m`. So every block that needs the tombstone of a deleted key holds
+//! it, since its number is `m`. A tombstone with a lower number is not needed at all, since the record or
+//! tombstone with the number `m` does its work.
 //!
 //! - *A record is superseded*, by one with the number `d`, under the lock of its key: `d` is noted for its
 //!   block before that lock is let go. Later numbers of the key are higher.
 //! - *A record is moved*: the original keeps the number of the copy, and that is noted, for the case that the
 //!   block cannot be freed. The copy is named.
 //! - *A copy loses*, since its original was superseded before the index could name it: its mark is durably
-//!   cleared before the original is gone. Until then the original is marked too, and what superseded that has
-//!   noted it.
-//! - *A crash* forgets what was noted. Recovery notes for each record that another one beats the number of
-//!   the other.
+//!   cleared before the original is gone. Until then the original is marked too, and the write that
+//!   superseded the original has noted that.
+//! - *A crash* forgets the notes. For each record that another one beats, recovery notes the number of the
+//!   other.
 //!
-//! Marks in the pool are cleared in these cases: of copies that lose; of records whose value fills blocks of
-//! its own, which are freed at once; and of all records that are dead in blocks that hold many tombstones
-//! back (`scrub`), which then hold none. The mark of a tombstone never is: it goes with its block, and with
-//! the records there that it beats.
+//! Marks in the pool are cleared for copies that lose, and for records whose value fills blocks of its own,
+//! which are freed at once. They are also cleared for all dead records of blocks that hold many tombstones
+//! back (`scrub`), which then hold none. The mark of a tombstone is never cleared: it goes with its block,
+//! and with the records there that it beats.
 
 use crate::heap::slots::chunks::Page;
 use crate::heap::slots::heap::SlotHeap;
@@ -102,7 +102,7 @@ impl Dead {
 
     /// Notes that the block holds tombstones from this number on.
     pub(in crate::heap::slots) fn hold(&self, from: u64) {
-        // Most are above what is noted, which says the same; then nothing is locked.
+        // Most are above the noted number, which covers them; then nothing is locked.
         if self.hold.load(Ordering::SeqCst) > from {
             self.hold.fetch_min(from, Ordering::SeqCst);
         }
@@ -120,7 +120,7 @@ impl Dead {
         self.newest_tombstone.fetch_max(sequence, Ordering::Relaxed);
     }
 
-    /// Notes what recovery has found in the block.
+    /// Notes a record that recovery has found in the block.
     pub(in crate::heap::slots) fn found(&self, record: &FoundSlot<'_>) {
         self.fill(record.location.sequence);
         if record.is_tombstone {
@@ -147,7 +147,7 @@ impl Dead {
 }
 
 impl SlotHeap {
-    /// Whether bits in DRAM tell what is dead, and a deletion is a tombstone.
+    /// Whether bits in DRAM tell which records are dead, and a deletion is a tombstone.
     #[inline]
     pub fn knows_dead(&self) -> bool {
         self.chunks.knows_dead
@@ -192,13 +192,13 @@ impl SlotHeap {
         is_new
     }
 
-    /// Whether it is noted that what is marked at this place is dead.
+    /// Whether the marked record at this place is noted as dead.
     pub(in crate::heap::slots) fn is_dead(&self, page: &Page<'_>, position: u32) -> bool {
         let at = u64::from(page.page) * self.chunks.geometry.page_size + u64::from(position) * 8;
         self.chunks.dead(page.block).is_some_and(|dead| dead.is_set(at))
     }
 
-    /// Asks for what [`note_dead`](SlotHeap::note_dead) changes.
+    /// Prefetches the words that [`note_dead`](SlotHeap::note_dead) changes.
     #[inline]
     pub fn prefetch_dead(&self, offset: Offset) {
         let Some((dead, at)) = self.dead_at(offset) else { return };

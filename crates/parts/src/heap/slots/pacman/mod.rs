@@ -4,8 +4,8 @@
 //!
 //! | step | paper | file |
 //! |---|---|---|
-//! | what is dead is known in DRAM, and deletions are tombstones | 3.2 | `dead` |
-//! | victims by cost and benefit, and marks cleared so that tombstones may go | 2.1 | `scrub`, [`choose`](super::choose) |
+//! | dead records are known in DRAM, and deletions are tombstones | 3.2 | `dead` |
+//! | victims by cost and benefit; clearing marks for tombstones | 2.1 | `scrub`, [`choose`](super::choose) |
 //! | records of a block move under one fence | 3.3 | `batch` |
 //! | lengths in the words of the index | 3.2 | [`SizedOffset`](super::SizedOffset) |
 //! | hot records in blocks of their own | 3.4 | [`Owner`](super::Owner) |

@@ -1,7 +1,7 @@
 //! Choosing victims where tombstones wait for other blocks, and clearing marks so that they may go.
 //!
 //! A block full of tombstones counts as full until no other block holds them back (`dead`), and as empty from
-//! then on. If they are many, or nothing else is worth it, the marks of what is dead are cleared in the
+//! then on. If they are many, or no block is worth reclaiming, the marks of dead records are cleared in the
 //! blocks that hold back the oldest, many under one fence. Nothing has to move for it, and clients go on
 //! writing to these blocks; so a client that rests holds nothing back for ever.
 
@@ -50,7 +50,7 @@ impl Horizon {
 
 impl SlotHeap {
     /// Some blocks that are worth it, the best last. Clears marks before, if [that is due](is_clearing_due).
-    /// A caller that wants only what is empty is closing, and does not wait for more than one round of that.
+    /// A caller that wants only empty blocks is closing, and does not wait for more than one round of that.
     pub(in crate::heap::slots) fn best(&self, percent: u8) -> Victims {
         let room = self.blocks() * self.chunks.geometry.capacity();
         let numbered = || (0..self.blocks()).filter_map(|number| Some((number, self.chunks.dead(number)?)));
@@ -58,9 +58,9 @@ impl SlotHeap {
         let mut rounds = if percent == 100 { 1 } else { self.blocks() / SCRUBBED_TOGETHER as u64 + 1 };
         let mut is_first = true;
         loop {
-            // Only the tombstones in idle blocks have been noted as what some block holds back: the last one
-            // that a client has written may still be at work, and its block is idle a moment later. So idle
-            // blocks are looked for first.
+            // Only for the tombstones in idle blocks is it certain that the blocks that hold them back are
+            // noted. A client may still be at work on its last tombstone, and its block is idle a moment
+            // later. So this looks for idle blocks first.
             let idle = self.idle();
             let holds = self.holds();
             let horizon = Horizon::of(holds.iter().copied());
@@ -113,12 +113,12 @@ impl SlotHeap {
                 continue;
             };
             self.clock().begin(&self.space);
-            // Before the look at what is dead: what is noted later holds again.
+            // Before the look at dead records: those noted later hold again.
             let held = dead.let_go();
             let pages = self.pages_of(block).unwrap_or_default();
             let mut scrubbed = self.chunks.pages(block, pages).map(|page| self.scrub_page(page));
             if scrubbed.any(|page| page.is_err()) {
-                // What it holds back stays so, and if nobody writes to it nobody looks at it again.
+                // The block holds them back again. A damaged block is not looked at any more.
                 dead.hold(held);
                 state.advance(BlockState::Idle, BlockState::Damaged);
             } else {
@@ -129,8 +129,8 @@ impl SlotHeap {
         some
     }
 
-    /// Clears the marks of what is dead in a page, but for tombstones: what one of them beats may lie here
-    /// too, and be the last to arrive. Durable with the next fence.
+    /// Clears the marks of the dead records of a page, except tombstones: a record that a tombstone beats may
+    /// lie here too, and its cleared mark may arrive last. Durable with the next fence.
     fn scrub_page(&self, page: Page<'_>) -> Result<(), Damage> {
         let guard = self.lock(page);
         let mut position = FIRST_ENTRY;

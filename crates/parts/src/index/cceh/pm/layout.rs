@@ -1,4 +1,4 @@
-//! What the header of a zone that holds segments says, and where they lie in it.
+//! The header of a zone that holds segments, and the places of the segments in the zone.
 
 use crate::index::cceh::entry::BUCKET;
 use crate::index::cceh::settings::CcehSettings;
@@ -6,7 +6,7 @@ use crate::index::chain::{HEADER, Shape, header_fields, root_fields};
 use crate::table::Table;
 use quipu_medium::WORD;
 
-/// What the header of a zone of a CCEH index is told from those of other indexes by.
+/// Tells a zone of a CCEH index from those of other indexes.
 pub(super) const MAGIC: [u8; 4] = *b"QCEH";
 /// Segments begin at a multiple of the block that a PM DIMM writes at once.
 const MEDIA_BLOCK: u64 = 256;

@@ -21,8 +21,7 @@
 //!   marks.
 //! - *Splitting*: the sibling with its name, fence. As long as the name of the old segment covers the
 //!   sibling's, the sibling does not count. Then the old one's name, which is one word: the split has
-//!   happened. Only then do hashes lead to the sibling, and may what is left of them in the old segment be
-//!   overwritten.
+//!   happened. Only then do hashes lead to the sibling, and only then may their old entries be overwritten.
 //! - *Zones*: as in `chain`; a further zone has empty names, the first zone all names and segments.
 //!
 //! Opening reads the headers and names, not the segments: it makes them durable first, since a crash of the

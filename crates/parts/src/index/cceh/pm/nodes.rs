@@ -24,7 +24,7 @@ const _: () = assert!(DEPTH_MAX + CHECK_SHIFT + CHECK_MASK.count_ones() <= u64::
 pub struct PmNodes {
     pub(super) chain: Chain,
     pub(super) region: Region,
-    /// What the index contributes to the checks of its names.
+    /// The index's part in the checks of its names.
     pub(super) key: LifeKey,
     pub(super) settings: CcehSettings,
     pub(super) carving: Carving,

@@ -44,7 +44,7 @@ impl InPool for CcehIndex<PmNodes> {
         Ok(index)
     }
 
-    /// What is read is one word for each segment.
+    /// Reads one word for each segment.
     fn examine(space: Arc<Space>, root: IndexRoot, leave: u32) -> Result<CcehIndex<PmNodes>, IndexError> {
         let (nodes, segments) = PmNodes::examine(space, root, leave)?;
         let settings = nodes.settings;
@@ -123,7 +123,7 @@ impl PmNodes {
     }
 }
 
-/// What the names say.
+/// Segments in use and orphans, as their names tell.
 struct Partition {
     /// The segments that divide all hashes among them, in order.
     segments: Vec<(Name, u64)>,
