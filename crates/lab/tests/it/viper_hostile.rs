@@ -1,6 +1,6 @@
 //! Pools of design `viper` whose bytes have been changed, by accident or by somebody who knows the pool's
-//! secret and makes the checks agree again: opening, reading, writing and checking neither panic nor hang,
-//! whatever they answer.
+//! secret and makes the checks agree again. Opening, reading, writing and checking must neither panic nor
+//! hang, whatever they answer.
 
 use quipu::internals::{LockKind, NodePlace, OffsetMap, RecordForm, SlotSettings};
 use quipu::{Design, Error, Options, Store};

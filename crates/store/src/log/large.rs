@@ -80,7 +80,7 @@ impl<I: Index> Spine<I> {
         })
     }
 
-    /// Gives a key a large value, whatever its old one was.
+    /// Gives a key a large value, without a look at the old one.
     #[cold]
     pub(super) fn put_large(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         self.check_value(content.value)?;

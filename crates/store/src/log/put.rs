@@ -27,7 +27,7 @@ struct Put<'p> {
 }
 
 impl<I: Index> Spine<I> {
-    /// Gives a key this value, or deletes it with [`Kind::Tombstone`], whatever its old value.
+    /// Gives a key this value, or deletes it with [`Kind::Tombstone`], without a look at the old record.
     #[inline]
     pub(crate) fn write_blind(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         self.check_key(content.key)?;

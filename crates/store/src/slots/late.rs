@@ -6,8 +6,8 @@
 //! at hand, and clears the mark under the first fence of the new record:
 //!
 //! ```text
-//! put n  page held | publish n - 2 | write n | fence | mark n | find old of n - 1 | fence | park n | page free
-//!                    +----- key of n - 2 and page of its old record held ----------------------------------+
+//! put n  page held | publish n - 2 | write | fence | mark | find old of n - 1 | fence | park n | page free
+//!                    +----- key of n - 2 and page of its old record held ------------------------------+
 //! ```
 //!
 //! *Locks.* Before the first fence ends, another client could delete the new record of `n - 2` durably while
@@ -23,8 +23,8 @@
 //!
 //! *Crashes.* A crash finds both records marked, and the higher sequence number counts. The paper's tie break
 //! reads no numbers, so its puts are published before they return (`now`). So are those with an index in the
-//! pool, which may refuse, and those with `REDUCED`, which does not even read the old record. So is a value in
-//! blocks of its own: another publisher would have to read it to learn the key.
+//! pool, which may refuse, and those with `REDUCED`, which does not even read the old record. So is a value
+//! in blocks of its own: another publisher would have to read it to learn the key.
 //!
 //! *Reclamation.* A parked record is marked and not named by the index. So it stays in place, and its block
 //! is not freed. The index still names the replaced record, which moves like any other. A cleaner that finds

@@ -18,7 +18,7 @@ use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::space::Shortage;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// Gives a key this value, whatever its old value.
+    /// Gives a key this value, without a look at the old one.
     #[inline]
     pub(crate) fn put(&self, session: &mut SlotSession, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.check_sizes(key, value)?;

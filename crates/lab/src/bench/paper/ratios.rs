@@ -1,8 +1,8 @@
 //! How a store compares with itself under another setting, and under another load, within one run.
 //!
 //! A machine that others use too changes its speed from minute to minute, and figures of different minutes
-//! say little about each other. So rows that are compared come from pools measured one right after the other,
-//! in several rounds where that is asked for; each ratio is the median over the rounds, of rows of one round
+//! say little about each other. So compared rows come from pools measured one right after the other, in
+//! several rounds where that is asked for. Each ratio is the median over the rounds, of rows of one round
 //! each.
 
 use super::{Paper, Preset};

@@ -16,7 +16,7 @@
 //! | a deletion, before or behind the index | all or nothing of it | nothing |
 //! | a step of compaction | originals and copies, of each one named | nothing: the others are dead |
 //! | a segment between its zone and its commit | a zone that is taken | freeing the zone |
-//! | a segment of a client | an open segment | its survey, or a close, which finds, flushes and marks the end |
+//! | a segment of a client | an open segment | its survey or a close, which finds, flushes, marks the end |
 //! | a zone of the index between its link and its commit | a link to nothing | clearing the link |
 //!
 //! Dead records are found later ([`LogHeap::take_over`]): the store opens at once.
