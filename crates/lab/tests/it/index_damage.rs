@@ -117,7 +117,7 @@ fn judge(region: &Region, design: Design, is_zeros: bool) -> Result<bool, String
         match (found, value(number), &report) {
             (Err(_), _, _) => {}
             (Ok(found), expected, _) if found == expected => {}
-            // Zeros are noticed by who misses a key there, but for those in the keys of a tree.
+            // A lookup that misses a key notices zeros, except those in the keys of a tree.
             (Ok(None), Some(_), _) if is_zeros && design != Design::FLATSTORE_FF => {
                 return Err(format!("a get of {key} finds nothing among zeros"));
             }

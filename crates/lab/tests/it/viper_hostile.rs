@@ -49,7 +49,7 @@ fn value(form: RecordForm, number: u64) -> Vec<u8> {
     (0..len as u64).map(|i| (i * 7 + number) as u8).collect()
 }
 
-/// A pool and a map of what is worth changing.
+/// A pool and a map of the bytes that are worth changing.
 struct Ground {
     form: RecordForm,
     options: Options,

@@ -27,7 +27,7 @@ pub struct Ratio {
     /// Per cent of the space that was live; of the first one if the ratio is one over two of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization: Option<u64>,
-    /// Of what to what.
+    /// Its two sides, in words.
     pub ratio: String,
     /// The ratio: the median over all rounds.
     pub times: f64,
