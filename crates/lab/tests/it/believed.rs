@@ -1,4 +1,5 @@
-//! Designs whose index is in the pool and believed: the store opens at once, and dead records are found later.
+//! Designs whose index is in the pool and believed: the store opens at once, and dead records are found
+//! later.
 
 use crate::shared::misleading::like_records;
 use quipu::internals::Techniques;
