@@ -2,7 +2,7 @@
 //! were changed.
 //!
 //! ```sh
-//! cargo run --release --example file_index -- index.quipu update src   # look again; only what has changed is written
+//! cargo run --release --example file_index -- index.quipu update src   # again: writes only the changes
 //! cargo run --release --example file_index -- index.quipu list src/bin/
 //! ```
 //!

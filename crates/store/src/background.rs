@@ -50,7 +50,7 @@ pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
     }
 }
 
-/// Who may write: all clients, until the store fails or if it is open for reading only.
+/// Decides who may write: all clients, until the store fails; none if it is open for reading only.
 #[derive(Default)]
 pub(crate) struct Admission {
     state: AtomicU8,

@@ -239,7 +239,7 @@ pub enum Twin {
     HoldsForgotten,
     /// At recovery, a tombstone that compaction made of an expired record does not outrank that record.
     TombstoneNotFinal,
-    /// A client takes any write that is parked in the place of its own for its own.
+    /// A client takes any write that is parked at the stripe of its own write for its own.
     OwnByPlace,
     /// A client panics when it publishes another client's parked write; no twin for the explorer.
     PublicationPanics,

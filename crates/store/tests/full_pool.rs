@@ -1,4 +1,4 @@
-//! A pool that is full of large values, and a user who deletes until a put has room: each refused put is told
+//! A pool that is full of large values, and a user who deletes until a put has room. Each refused put reports
 //! how much is missing, and none of them cleans the pool for nothing.
 
 use quipu::{Design, Error, Options, Store};

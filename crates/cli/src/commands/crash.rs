@@ -21,9 +21,9 @@ states), violations; with violations also details, a list of seed, operation, wh
 
 /// Look for a power failure that the store does not survive.
 ///
-/// Runs generated work on a simulated medium, stops it at every kind of moment, forms the images that a power
-/// failure may leave there, recovers the store from each, and judges what it then says against all that was
-/// acknowledged. A violation is printed with the command that replays it.
+/// Runs generated work on a simulated medium and stops it at every kind of moment. From each of the images
+/// that a power failure may leave there, it recovers the store and compares the contents with all
+/// acknowledged writes. A violation is printed with the command that replays it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

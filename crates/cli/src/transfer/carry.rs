@@ -135,12 +135,12 @@ impl Batch {
 
 /// Writes all records, in order of their keys. `progress` hears the records done and in all.
 ///
-/// Of a store that proves what it reads ([`Options::verify_reads`](quipu::Options::verify_reads)) each record
-/// in the file has proved itself; those that do not are left out and listed behind those in `missing`,
-/// and the last line, if the form has one, says that some are missing.
+/// If the store proves what it reads ([`Options::verify_reads`](quipu::Options::verify_reads)), each record
+/// in the file has proved itself. The others are left out and listed behind those in `missing`. The last
+/// line, if the form has one, then says that some are missing.
 ///
 /// # Errors
-/// Those of the store but damage, and those of `out`, which then has an export that is not whole.
+/// Those of the store except damage, and those of `out`, which then has an incomplete export.
 pub fn export(
     client: &Client,
     missing: Vec<DamagedPlace>,

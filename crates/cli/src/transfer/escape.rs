@@ -2,8 +2,8 @@
 //!
 //! Valid UTF-8 stands as it is, except control characters and the backslash: text stays text, of any script,
 //! and no byte can end a line, part two fields or command a terminal. The writer has exactly one way to write
-//! each byte, so that equal records give equal lines; the reader takes `\xHH` for any byte and any byte from
-//! 0x20 but DEL for itself, so that other programs may escape more, and less.
+//! each byte, so that equal records give equal lines. The reader accepts `\xHH` for any byte, and any byte
+//! from 0x20 except DEL as itself, so that other programs may escape more, or less.
 
 use super::error::FormError;
 use std::io::Write;

@@ -2,13 +2,12 @@
 //!
 //! A store that cannot be emptied into a plain file is a trap, and one that cannot be filled from one is hard
 //! to try. The form `quipu` (`docs/EXPORT.md`) is for that: one record a line, readable where the data is,
-//! safe for any bytes, and with its own proof at the end, so that a file that was cut is noticed. Other
-//! programs have `tsv` and `jsonl`. The form `debian` reads the package index of a Debian installation: a
-//! large text that many machines have, and that nobody made up for a benchmark.
+//! and safe for any bytes. Its own proof at the end shows that a file was cut. Other programs have `tsv` and
+//! `jsonl`. The form `debian` reads the package index of a Debian installation: a large text that many
+//! machines have, and that nobody made up for a benchmark.
 //!
 //! - **Memory.** Files are streamed. An import holds one batch of records, and of the form `debian` a number
-//!   for every key; an export holds the keys of the pool, in order to sort them, and of the values a few at a
-//!   time.
+//!   for every key. An export holds the keys of the pool, in order to sort them, and a few values at a time.
 //! - **Order.** A store iterates in no order, so an export sorts by key: equal contents give equal files.
 //! - **Failure.** An import keeps what it has put and says how far it came; doing it again does no harm.
 //! - **Thread-safety.** Readers and writers belong to one thread. Other clients may write during an export;

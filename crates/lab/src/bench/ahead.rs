@@ -1,10 +1,10 @@
 //! Keys and values made ahead of the calls that take them.
 //!
-//! While a processor waits for the memory of one call, it does as much of the next as fits its window: on the
-//! machines this was written on some 200 instructions that write a register. Keys and values made between two
-//! calls fill it, so that what is measured is how well the benchmark's own work overlaps with the store's; a
-//! user who has the next key at hand is served faster. So they are made a block at a time, inside of a
-//! phase's time but not of a call's.
+//! While a processor waits for the memory of one call, it begins as much of the next as fits its window: on
+//! the machines of this project some 200 instructions that write a register. Keys and values made between two
+//! calls fill that window. The measurement would then show how well the benchmark's own work overlaps with
+//! the store's, and a user who has the next key at hand is served faster. So they are made a block at a time,
+//! inside of a phase's time but not of a call's.
 
 use super::drive::{Answer, Caller};
 use super::error::BenchError;

@@ -1,10 +1,10 @@
-//! Log batching as FlatStore has it, without its network and without the stealing of requests: a service
-//! thread collects so many puts and issues them together, so that they become durable under one fence (PACMAN
+//! Log batching as in FlatStore, without its network and without the stealing of requests. A service thread
+//! collects so many puts and issues them together, so that they become durable under one fence (PACMAN
 //! sections 4.1 and 5).
 //!
-//! A put is answered when its batch is durable, and its latency counts from when it came. A get of a key that
-//! waits in the batch has the batch issued first and is answered after it: nobody reads what a crash could
-//! take back. Other gets are answered at once.
+//! A put is answered when its batch is durable, and its latency counts from its arrival. A get of a key that
+//! waits in the batch has the batch issued first, and is answered after it: no get returns a value that a
+//! crash could take back. Other gets are answered at once.
 
 use super::drive::{Access, Answer};
 use super::engine::EngineClient;

@@ -1,10 +1,10 @@
 //! DRAM that a store takes, outside of its pool.
 //!
 //! Two witnesses. The counting allocator is exact, but blind to memory that a store maps for itself. The
-//! growth of anonymous resident memory (`RssAnon`) sees that too, but also the allocator's slack; pools are
-//! not in it, because mapped files are not anonymous and pools in memory are resident before the store is
-//! created. The count is the answer, unless much more became resident than was counted: then memory was taken
-//! past the allocator and the larger is the truth.
+//! growth of anonymous resident memory (`RssAnon`) sees that too, but also the allocator's slack. It has no
+//! pools: mapped files are not anonymous, and pools in memory are resident before the store is created. The
+//! count is the answer, unless much more became resident than was counted: then memory was taken past the
+//! allocator, and the larger number is the truth.
 
 use super::alloc;
 use quipu::MediumKind;

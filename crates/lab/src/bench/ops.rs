@@ -1,11 +1,11 @@
 //! The basic operations, each alone, over uniformly chosen records.
 //!
 //! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in
-//! every index. insert puts all records; get, get_many, scan (where keys have an order), update,
-//! read_modify_write and, where there is such a thing, update_in_place choose uniformly; delete (which does
-//! not look) and remove (which tells whether the record was there) share a random order and meet each record
-//! at most once. Every value read is checked for its key, its wholeness and its version; after the deletes a
-//! sample is read again, where the deleted must be absent and the others present.
+//! every index. `insert` puts all records. `get`, `get_many`, `scan` (where keys have an order), `update`,
+//! `read_modify_write` and, where a design has it, `update_in_place` choose uniformly. `delete` and `remove`
+//! (which tells whether the record was there) share a random order and meet each record at most once. Every
+//! value read is checked for its key, its wholeness and its version. After the deletes a sample is read
+//! again: the deleted records must be absent and the others present.
 
 use super::ahead::{Ahead, Request};
 use super::batched::Batched;

@@ -8,9 +8,9 @@
 //! store and not of the limit.
 //!
 //! The care is that of the operations: everything is touched and written once beforehand, threads begin
-//! behind the same barrier, and indices are drawn inside the loop. A repetition takes a fraction of a second;
-//! the benchmark runs some before, between and after its phases and takes the median, so that the machine's
-//! good and bad moments count for the limits as they do for the phases, each of which is one long stretch.
+//! behind the same barrier, and indices are drawn inside the loop. A repetition takes a fraction of a second,
+//! and a phase is one long stretch. So the benchmark runs repetitions before, between and after its phases,
+//! and takes the median: the machine's good and bad moments then count for the limits as for the phases.
 
 use super::config::Config;
 use super::drive::{Phase, drive};

@@ -1,12 +1,12 @@
 //! The steps of an operation: the whole beside its steps, each alone.
 //!
-//! A clock inside of an operation of half a microsecond would measure itself, so the steps are taken one by
+//! A clock inside of an operation of half a microsecond would measure itself. So the steps are taken one by
 //! one: the store's own parts, in the same order and over the same records, without a store around them
 //! (figure 12 of Viper, VLDB'21). The result is a guide and no sum: alone, the misses of one call overlap
 //! with those of the next, and the whole also locks keys, pins epochs and draws numbers. On the simulator the
-//! steps say which of them reads and writes PM.
+//! steps show which of them reads and writes PM.
 //!
-//! The parts are those of a store of slots; there is nothing of the kind for logs.
+//! The parts are those of a store of slots; logs have no such benchmark.
 
 use super::config::{Config, setting};
 use super::cost::Meter;

@@ -15,7 +15,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Room for what is not records: superblock, allocator, and a segment for every client.
+/// Room besides records: superblock, allocator, and a segment for every client.
 const FIXED_BYTES: u64 = 64 << 20;
 
 /// The same on the simulator, which keeps two images of every page.

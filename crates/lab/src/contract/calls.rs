@@ -210,8 +210,8 @@ pub(super) fn versions_rise_and_are_compared(fixture: &Fixture) -> Outcome {
     Ok(())
 }
 
-/// No client may notice the work that a store leaves to later: every kind of access comes first after every
-/// kind of blind write, of a key that was there and of one that was not.
+/// No client may notice the work that a store leaves to later. So every kind of access comes first after
+/// every kind of blind write, of a present key and of an absent one.
 pub(super) fn a_write_is_seen_by_all_at_once(fixture: &Fixture) -> Outcome {
     type Look = fn(&Store, &mut Client, &[u8]) -> Result<Option<Vec<u8>>, Error>;
     let looks: [Look; 9] = [

@@ -63,7 +63,7 @@ pub(super) fn records_of_one_size_are_kept(fixture: &Fixture) -> Outcome {
     Ok(())
 }
 
-/// A pool that is full takes what replaces, and what comes in place of the deleted, many times its size over.
+/// A full pool takes many times its size of overwrites, and of new records in place of deleted ones.
 pub(super) fn a_full_pool_of_slots_is_written_to_for_ever(fixture: &Fixture) -> Outcome {
     let mut store = fixture.create()?;
     let mut client = store.client();

@@ -1,9 +1,9 @@
 //! The crash explorer: every state that a power failure may leave is recovered and judged.
 //!
 //! A generated workload runs on the simulated medium, its threads interleaved by a seeded scheduler. At
-//! chosen operations on persistent memory the explorer freezes a crash point, forms the images that may be
-//! durable at that moment, and for each opens the store, reads every key, and asks the oracle whether any
-//! order of the operations so far explains what it finds. The structures must be sound, nothing may leak, and
+//! chosen operations on persistent memory the explorer freezes a crash point, and forms the images that may
+//! be durable at that moment. For each it opens the store, reads every key, and asks the oracle whether any
+//! order of the operations so far explains the values. The structures must be sound, nothing may leak, and
 //! the store must work on. Recovery is itself run on the simulator and crashed, and so is the work that
 //! follows it.
 //!

@@ -1,18 +1,17 @@
 //! The states that a crash may leave, decided key by key while the workload runs.
 //!
 //! The condition is durable linearizability: the value that a key has after recovery must end some order of
-//! all acknowledged operations and any of those in flight, an order that respects real time and explains
-//! every result that was returned before the crash. Keys are independent (no operation spans two of them
-//! atomically), so each has an oracle of its own, which keeps the set of *worlds* still possible: a state,
-//! and which operations in flight have taken effect in it. The set stays tiny, since only operations in
-//! flight can be reordered.
+//! all acknowledged operations and any of those in flight. That order respects real time and explains every
+//! result that was returned before the crash. Keys are independent, since no operation spans two of them
+//! atomically. So each has an oracle of its own, which keeps the set of *worlds* still possible: a state, and
+//! which operations in flight have taken effect in it. The set stays tiny, since only operations in flight
+//! can be reordered.
 
 use quipu_medium::sim::START_OF_TIME;
 use std::collections::BTreeSet;
 
-/// Names a value: in the lower half the write that it comes from, every one of which has a name of its own,
-/// and in the upper half the last change to it in place, 0 if there was none. Changes have names of their own
-/// too, out of the same ones.
+/// Names a value. The lower half names its write, the upper half the last change to it in place, 0 if there
+/// was none. Each write and each change has a name of its own, out of the same numbers.
 pub type ValueId = u64;
 
 /// Names a change to a value in place.

@@ -26,8 +26,8 @@ const ZONE: u64 = 16 << 10;
 const BLOCKS: [(u64, u8); 8] =
     [(ZONE, 1), (ZONE, 1), (ZONE, 3), (ZONE, 3), (ZONE, 3), (2 * ZONE, 2), (2 * ZONE, 6), (4 * ZONE, 4)];
 
-/// The same for a crowded pool, with the zones that make ten or a dozen blocks: two clients, each with a
-/// block for hot records and one for others, the cleaner and the reserve leave next to none of them.
+/// Bytes of a zone, pages of a block, and zones, of a crowded pool with ten or a dozen blocks. Two clients,
+/// each with a block for hot records and one for others, the cleaner and the reserve leave next to none.
 const CROWDED_BLOCKS: [(u64, u8, u64); 3] = [(ZONE, 1, 5), (ZONE, 3, 11), (2 * ZONE, 2, 5)];
 
 /// Bytes of its zones that an index in the pool uses in half of the wide runs: a handful of nodes or segments

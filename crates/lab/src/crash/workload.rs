@@ -1,7 +1,7 @@
 //! Workloads for crash runs. Most have few keys, so that operations meet; half of all runs delete and
-//! reinsert. In one of eight every third value is large, so that zones go from values to segments and back;
-//! in two others hardly anything is read, so that what is published late is published by its own client's
-//! later writes.
+//! reinsert. In one of eight every third value is large, so that zones go from values to segments and back.
+//! In two others hardly anything is read, so that a deferred put is published by its own client's later
+//! writes.
 //!
 //! A *wide* run has many keys, and fills the index before it changes, deletes and puts again whole ranges of
 //! them. In a run that moves the clock some values expire a few steps after they were put.
@@ -147,9 +147,9 @@ fn timed(plan: Vec<Step>, random: &mut SmallRng, mut now: Time) -> Vec<Step> {
     timed
 }
 
-/// A run over many keys. At its start the threads put all of them, in no order; then they put, delete and
-/// look at some here and there, and now and then delete a whole range, so that nodes of an ordered index
-/// become empty.
+/// A run over many keys. At its start the threads put all of them, in no order. Then they put, delete and
+/// read some here and there, and now and then delete a whole range, so that nodes of an ordered index become
+/// empty.
 fn wide(seed: u64, work: &Work) -> Vec<Vec<Step>> {
     let Work { threads, steps, first_value, records, .. } = *work;
     let mut random = SmallRng::seed_from_u64(seed);

@@ -2,8 +2,8 @@
 //! read by every tool.
 //!
 //! A [`Ground`] is a pool that has lived: keys of many sizes, overwritten, deleted, compacted, closed or not.
-//! A seed draws a [`Strike`]: a region of it, and what happens there. A verdict opens the damaged image and
-//! compares each answer with the truth: a refusal to open, which leaves every byte as it was, and an answer
+//! A seed draws a [`Strike`]: a region of it, and the damage there. A verdict opens the damaged image and
+//! compares each answer with the truth. A refusal to open, which leaves every byte as it was, and an answer
 //! that names damage are as good as the truth. Anything else is a *silent wrong answer*.
 //!
 //! The keys whose own bytes, or whose own entry of an index, were struck are a strike's *own* keys. Where a

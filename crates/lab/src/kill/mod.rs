@@ -1,11 +1,11 @@
-//! `kill -9`: what a file survives, proved on processes that really die.
+//! `kill -9`: the writes that survive in a file, proved on processes that really die.
 //!
 //! The crash explorer judges simulated failures, so it believes in its own idea of a processor. This is the
-//! other half: a writer process works on a pool in a file, acknowledges every call through a pipe after it
-//! has returned, and is killed at a moment drawn from a seed, which may lie within its recovery of the pool.
-//! Its parent opens the pool, proves its structures, reads every key, and lets the linearizability checker
-//! judge: what was acknowledged must be there, a call in flight may have taken effect or not, and nothing
-//! else may appear. Then the next writer goes on with the same pool.
+//! other half: a writer process works on a pool in a file, and acknowledges every call through a pipe after
+//! it has returned. It is killed at a moment drawn from a seed, which may lie within its recovery of the
+//! pool. Its parent opens the pool, proves its structures, reads every key, and calls the linearizability
+//! checker. Acknowledged writes must be there, a call in flight may have taken effect or not, and nothing
+//! else may appear. Then the next writer continues with the same pool.
 //!
 //! This cannot show a failure of the system or of power: the page cache outlives the process.
 //!

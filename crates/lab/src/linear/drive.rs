@@ -1,10 +1,9 @@
 //! The calls of one thread in a history: drawn from the seed, and timed so that the threads meet.
 //!
 //! Threads that merely run at once rarely touch a key at the same moment, least of all on few processors. So
-//! before each of their calls they wait for each other and go on together, and an update now and then gives
-//! its processor away while it holds its key. In a rush they meet now and then only: what one thread saw and
-//! what it did next may both lie within one call of another's then, and such calls are where elimination goes
-//! wrong, if it does.
+//! before each of their calls they wait for each other and go on together, and an update now and then yields
+//! its processor while it holds its key. In a rush they meet only now and then. One thread may then see a
+//! value and act on it, all within one call of another thread: a faulty elimination fails on such calls.
 
 use super::operation::{Action, Outcome, State};
 use super::record::Log;

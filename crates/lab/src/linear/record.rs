@@ -1,10 +1,10 @@
 //! [`Clock`] and [`Log`]: recording calls with stamps around them.
 //!
-//! Stamps come from one shared counter. A call that ended with a lower stamp than another began with was over
-//! before that one began: both stamps are steps of the same atomic variable, so the first thread had returned
-//! when it drew its own. The reverse is not claimed, so calls may look longer than they were and more may
-//! seem to overlap; that hides a violation now and then and never invents one. A clock of the machine would
-//! not have the first property without fences of its own.
+//! Stamps come from one shared counter. If a call ended with a lower stamp than another began with, it was
+//! over before the other began. Both stamps are steps of the same atomic variable, so the first thread had
+//! returned when it drew its own. The reverse is not claimed: calls may look longer than they were, and more
+//! may seem to overlap. That hides a violation now and then and never invents one. A clock of the machine
+//! would not have the first property without fences of its own.
 
 use super::operation::{Action, Caller, Operation, Outcome, State, Value};
 use super::subject::{Subject, Timing, perform};

@@ -1,9 +1,9 @@
 //! The search for an order, on one key.
 //!
-//! After Wing & Gong (JPDC 1993): of the operations that are left, one may come next if it began before any
-//! of them ended; try each, go on from the state that it leaves, and go back where nothing fits. Lowe (CCPE
-//! 2017) adds the memory: the same operations done and the same state reached means that the rest fails in
-//! the same way, so no such pair is tried twice. An operation that never returned may be taken like any
+//! After Wing & Gong (JPDC 1993): of the remaining operations, one may come next if it began before any of
+//! them ended. The search tries each, continues from the state that it leaves, and goes back where nothing
+//! fits. Lowe (CCPE 2017) adds the memory: after the same operations and with the same state the rest fails
+//! in the same way, so no such pair is tried twice. An operation that never returned may be taken like any
 //! other, or be left out.
 
 use super::operation::{Operation, State};

@@ -1,8 +1,8 @@
 //! Keys and values of histories as bytes.
 //!
-//! A history speaks of numbers; a store of bytes. Every value proves that it belongs to its key and is whole,
-//! and its length follows from its number, so what is torn, foreign or of another length reads as
-//! [`NOBODYS`], which no order of writes explains.
+//! A history consists of numbers; a store of bytes. Every value proves that it belongs to its key and is
+//! whole, and its length follows from its number. So a torn or foreign value, or one of another length, reads
+//! as [`NOBODYS`], which no order of writes explains.
 
 use super::operation::{NOBODYS, Value};
 use crate::workload::{Values, mix};

@@ -1,11 +1,11 @@
 //! Making a violation small enough to be read.
 //!
-//! Three cuts, each of which leaves a history that is inexplicable by itself. Operations after the first
-//! inexplicable result goes: a history without an order has none later either. Operations that had ended
-//! before some moment go, if the rest is inexplicable from every state that the key can have had then; of
-//! calls under way at that moment only the possible effect is kept, not the result, since it may be due to
-//! what went. And calls that changed nothing go, one by one, if the rest does not need them as evidence.
-//! Calls that did change something stay: without them any later read could be made to look wrong.
+//! Three cuts, each of which leaves a history that is inexplicable by itself. First, operations after the
+//! first inexplicable result go: a history without an order has none later either. Second, operations that
+//! had ended before some moment go, if the rest is inexplicable from every state that the key can have had
+//! then. Of calls under way at that moment only the possible effect stays, since the result may be due to a
+//! removed operation. Third, calls that changed nothing go, one by one, if the rest does not need them as
+//! evidence. Calls that did change something stay: without them any later read could be made to look wrong.
 
 use super::operation::{Action, Operation, Outcome, State};
 use super::search::{Found, search};

@@ -1,11 +1,11 @@
 //! Objects and requests like those of Facebook's ETC pool, as papers on stores in persistent memory model it.
 //!
-//! Atikoglu et al. ("Workload Analysis of a Large-Scale Key-Value Store", SIGMETRICS 2012) describe the pool;
-//! FlatStore, PACMAN (section 4.4) and others make of it objects of three classes of size: small, medium and
-//! large. A few small and medium objects are asked for again and again, by a zipfian distribution over both;
-//! large ones are all alike. PACMAN's text gives the classes' sizes but no shares and no upper end: here they
-//! are 40, 55 and 5 per cent of the objects, each class has all its sizes equally often, large objects end at
-//! 1,024 bytes, and large ones get as large a share of the requests as they have of the objects. Sizes are
+//! Atikoglu et al. ("Workload Analysis of a Large-Scale Key-Value Store", SIGMETRICS 2012) describe the pool.
+//! FlatStore, PACMAN (section 4.4) and others derive objects of three classes of size from it: small, medium
+//! and large. A few small and medium objects are requested again and again, by a zipfian distribution over
+//! both; large ones are all alike. PACMAN's text gives the classes' sizes but no shares and no upper end.
+//! Here the shares are 40, 55 and 5 per cent of the objects, and each class has all its sizes equally often.
+//! Large objects end at 1,024 bytes, and have the same share of the requests as of the objects. Sizes are
 //! those of values.
 //!
 //! An object's size follows from its number, so that nothing has to be kept.

@@ -1,8 +1,8 @@
 //! The requests of a benchmark: keys, values, and their order.
 //!
-//! Everything is a function of a seed, so two runs ask the same questions, and every value proves on reading
-//! that it is whole and belongs to its key, so a fast wrong answer cannot pass for a fast one. Nothing in
-//! this room knows a store.
+//! Everything is a function of a seed, so two runs make the same requests. Every value proves on reading that
+//! it is whole and belongs to its key, so a fast wrong answer cannot pass for a right one. Nothing in this
+//! room knows a store.
 
 mod acknowledged;
 mod etc;

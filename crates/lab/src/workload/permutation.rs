@@ -2,9 +2,9 @@
 //!
 //! An array of five million positions would be read from memory beside the records and would so be measured
 //! with the store; a shuffle computed from the position costs a few nanoseconds and no miss. The function is
-//! a bijection on the next power of two (multiplication by odd numbers, additions and shifted exclusive-or
-//! are each invertible), and a result outside `0..n` is put in again until it falls inside, which keeps it a
-//! bijection on `0..n`.
+//! a bijection on the next power of two, since multiplication by odd numbers, additions and shifted
+//! exclusive-or are each invertible. A result outside `0..n` is put in again until it falls inside, which
+//! keeps the function a bijection on `0..n`.
 
 /// Spreads a number over all 64 bits; a bijection, so distinct numbers stay distinct.
 ///

@@ -1,14 +1,14 @@
 //! Zipfian choice as YCSB makes it.
 //!
 //! The distribution is that of Gray, Sundaresan, Englert, Baclawski and Weinberger, "Quickly Generating
-//! Billion-Record Synthetic Databases" (SIGMOD 1994, section 5): item `i` of `n` (from 1) is chosen with
+//! Billion-Record Synthetic Databases" (SIGMOD 1994, section 5). Item `i` of `n` (from 1) is chosen with
 //! probability `1 / (i^theta zeta(n))`, by inverting an approximation of the distribution function that is
 //! exact for the first two items. `rand_distr` has a Zipf distribution by rejection sampling with other
-//! probabilities in the tail, a fixed number of items and no scrambling; results would not compare with
-//! published YCSB numbers, hence this code.
+//! probabilities in the tail, a fixed number of items and no scrambling. Its results would not compare with
+//! published YCSB numbers.
 //!
-//! YCSB's own additions: the number of items may grow, and `zeta` is then continued instead of summed anew;
-//! and popular items are scattered by drawing from ten billion items and hashing the outcome onto the
+//! YCSB's own additions: the number of items may grow, and `zeta` is then continued instead of summed anew.
+//! And popular items are scattered by drawing from ten billion items and hashing the outcome onto the
 //! existing ones.
 
 use crate::workload::ycsb_hash;

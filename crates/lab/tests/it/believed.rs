@@ -1,4 +1,4 @@
-//! Designs whose index is in the pool and believed: the store opens at once, and what is dead is found out
+//! Designs whose index is in the pool and believed: the store opens at once, and dead records are found
 //! later.
 
 use crate::shared::misleading::like_records;
@@ -134,7 +134,7 @@ fn a_survey_finds_all_that_is_dead() {
             // The end of the segment that was open is found out as well.
             let in_open = known.record_bytes - at_open.record_bytes;
             assert!((1..ZONE).contains(&in_open), "{design}: {in_open} bytes");
-            // Superseded meanwhile, and noted by whoever does.
+            // Superseded meanwhile, and noted by the superseding writer.
             let mut client = store.client();
             (0..100).for_each(|number| put(&mut client, number, 1));
             drop(client);
@@ -168,7 +168,7 @@ fn the_cleaner_surveys_after_an_open() {
     }
 }
 
-/// A full pool that was opened again makes room of what was dead before.
+/// A full pool that was opened again makes room of records that were dead before.
 #[test]
 fn a_full_pool_finds_room_in_earlier_segments() {
     for design in designs() {

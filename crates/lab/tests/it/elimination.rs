@@ -1,7 +1,7 @@
-//! Of two puts that meet at a key, one may return for the other (MPKV, section 3.3): in thousands of
-//! schedules of the simulator's scheduler in which they do meet, what everybody is told fits one order, also
-//! after a power failure; the one that returns changes nothing on the medium; and elimination as the paper
-//! has it is convicted.
+//! Of two puts that meet at a key, one may return for the other (MPKV, section 3.3). The tests let them meet
+//! in thousands of schedules of the simulator's scheduler. All results must fit one order, also after a power
+//! failure, and the put that returns must change nothing on the medium. Elimination as in the paper must
+//! fail.
 
 use crate::shared::schedule;
 

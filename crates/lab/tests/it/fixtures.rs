@@ -1,6 +1,6 @@
-//! Pools that earlier releases left: `tests/fixtures/` has one of each format, closed and not closed, which
-//! every later release must open, and those of designs whose bytes have changed, which it must refuse by the
-//! name of what is old in them. They are made once, by the release whose format they have, and never again:
+//! Pools that earlier releases left. `tests/fixtures/` has one of each format, closed and not closed, which
+//! every later release must open. For designs whose bytes have changed, a later release must refuse the old
+//! pools and name the old part. Each was made once, by the release of its format, and is never made again:
 //!
 //! `cargo test -p quipu-lab --test it -- --ignored fixtures::`
 //!

@@ -1,5 +1,5 @@
-//! Pools that were cut short, overwritten, flipped, lost in part, or written by someone else: opening one
-//! either refuses with the right error and leaves the file as it is, byte for byte, or shows what survived
+//! Pools that were cut short, overwritten, flipped, lost in part, or written by someone else. An open either
+//! refuses with the right error and leaves the file as it is, byte for byte, or shows the surviving records
 //! and nothing wrong.
 
 mod checkpoints;

@@ -1,6 +1,6 @@
-//! Damage in an index that lies in the pool is not silent: whatever bit, line or page of it is damaged, in a
-//! pool that was closed and in one that was not, an open refuses the pool, or a check says what is damaged
-//! and names every key that is not found any more, or all keys are as they were.
+//! Damage in an index that lies in the pool is not silent. The tests damage bits, lines and pages of it, in
+//! pools that were closed and in others. Then an open refuses the pool; or a check names the damage and every
+//! key that is no longer found; or all keys are as they were.
 
 use quipu::internals::Testing;
 use quipu::{Design, Options, Store};
@@ -117,7 +117,7 @@ fn judge(region: &Region, design: Design, is_zeros: bool) -> Result<bool, String
         match (found, value(number), &report) {
             (Err(_), _, _) => {}
             (Ok(found), expected, _) if found == expected => {}
-            // Zeros are noticed by who misses a key there, but for those in the keys of a tree.
+            // A lookup that misses a key notices zeros, except those in the keys of a tree.
             (Ok(None), Some(_), _) if is_zeros && design != Design::FLATSTORE_FF => {
                 return Err(format!("a get of {key} finds nothing among zeros"));
             }

@@ -1,6 +1,6 @@
-//! Puts of `viper` that are published by later writes of their client, in the one order of steps that counts:
-//! others reclaim the block of a parked put, or write to the place of the record that it has replaced. Each
-//! broken store is convicted beside the sound one.
+//! Puts of `viper` that later writes of their client publish, in the one order of steps that counts. Others
+//! reclaim the block of a parked put, or write to the place of the record that it has replaced. Each broken
+//! store must fail beside the sound one.
 
 use quipu::internals::{RecordForm, Twin};
 use quipu::{Client, Design, Error, Options, Store};

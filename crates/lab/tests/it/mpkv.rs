@@ -112,8 +112,8 @@ fn first_bucket(region: &Region, magic: &[u8; 4]) -> u64 {
     lines.find(is_magic).expect("the header of a zone of the index") + LINE
 }
 
-/// A split reads the records of a whole chain. With a word in it that names no place of the pool it is not
-/// split: the key of that word stays damaged, and does not become absent, and no other key is refused or
+/// A split reads the records of a whole chain. A chain with a word that names no place of the pool is not
+/// split. The key of that word stays damaged and does not become absent, and no other key is refused or
 /// missed.
 #[test]
 fn a_word_that_names_nothing_is_told_whatever_grows() {

@@ -1,9 +1,8 @@
 //! The savings of PACMAN's techniques on the medium in the designs `flatstore`, counted exactly on the
-//! simulator: an update, and a store that is almost full, each with all techniques and with none (the raw
-//! store that the paper measures against).
+//! simulator. The cases are an update and a store that is almost full, each with all techniques and with none
+//! (the raw store that the paper measures against).
 //!
-//! Designs join by their names. Where the index is in the pool, its own lines and fences come on top, and are
-//! told here.
+//! Designs join by their names. An index in the pool adds its own lines and fences, which are listed here.
 
 use crate::shared::cost;
 
@@ -233,14 +232,14 @@ fn steady(design: Design, techniques: Techniques, percent: u64) -> Steady {
     }
 }
 
-/// Share of the lines that the raw store reads and writes for a byte that it cleans, which compaction may
-/// take at most: for a byte of a victim, and for one that is given back.
+/// The most lines that compaction may read and write for each byte, as a share of the raw store's: for a byte
+/// of a victim, and for one that is given back.
 ///
-/// Where the index is in the pool both are far below a half. Where it is in DRAM nothing is left to be saved
-/// on the medium but the keys and values of dead records, and that victims have fewer live ones: 0.36 and
-/// 0.28 of raw at 80 and 90 % in flatstore-m for a byte given back, whose cold records are shorter too, since
-/// what moves loses its shortcut; 0.49 and 0.59 in flatstore-h. For a byte of a victim it is 0.47 and 0.51,
-/// 0.54 and 0.61.
+/// Where the index is in the pool both are far below a half. Where it is in DRAM the medium is only spared
+/// the keys and values of dead records, and live ones, of which victims have fewer. For a byte given back, at
+/// 80 and 90 %, it is 0.36 and 0.28 of raw in flatstore-m, whose cold records lose their shortcuts when they
+/// move, and are shorter then. In flatstore-h it is 0.49 and 0.59. For a byte of a victim it is 0.47 and
+/// 0.51, 0.54 and 0.61.
 fn most_of_raw(design: Design) -> (f64, f64) {
     match design {
         design if design.can().index_in_pool => (0.4, 0.4),

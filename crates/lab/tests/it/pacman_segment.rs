@@ -101,9 +101,8 @@ fn lines_of_index(in_pm: &Cleaned, in_dram: &Cleaned) -> u64 {
     lines(&in_pm.cost) - lines(&in_dram.cost)
 }
 
-/// One fence for all copies (3.3), one for every 32 words in PM and what is left of them, and two for the
-/// zone that is given back: its header says so before the zone table does. The raw store moves one record
-/// after the other.
+/// One fence for all copies (3.3), one for every 32 words in PM and one for the rest of them, and two for the
+/// freed zone: its header is durable before the zone table. The raw store moves one record after the other.
 #[test]
 fn a_cleaned_segment_takes_three_fences_and_one_for_each_32_words_in_pm() {
     for design in IN_DRAM.into_iter().chain(IN_PM) {

@@ -1,5 +1,5 @@
-//! Writes that are durable and parked: published by whoever comes next, once, and by nobody in the place of
-//! another.
+//! Writes that are durable and parked: the next client at the key publishes each, once, and none in the place
+//! of another.
 
 use quipu::internals::{Testing, Twin};
 use quipu::{Design, Error, Options, Store};

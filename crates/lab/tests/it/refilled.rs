@@ -1,8 +1,8 @@
-//! A slot that a record has left is soon another record's, of another key or of the same one. In thousands of
-//! schedules of the simulator's scheduler, who reads meanwhile takes the one for its key being gone as little
-//! as the other for what came before: a key that is put with higher and higher numbers is there for every
-//! reader, and its numbers never fall. (Histories as `linear` judges them have values of many lengths; slots
-//! are of one.)
+//! A slot that a record has left is soon another record's, of another key or of the same one. The tests read
+//! meanwhile, in thousands of schedules of the simulator's scheduler. A reader must not take another key's
+//! record for the absence of its own key, nor a new record of its key for an older one. So a key that is put
+//! with higher and higher numbers is present for every reader, and its numbers never fall. (Histories as
+//! `linear` judges them have values of many lengths; slots are of one.)
 
 use quipu::internals::{NodePlace, RecordForm, Twin};
 use quipu::{Client, Design, Options, Store};

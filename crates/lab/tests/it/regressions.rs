@@ -182,8 +182,8 @@ fn forged_geometry_and_clocks_are_refused() {
     }
 }
 
-/// The first change after a clean open gave back a segment that held nothing any more, before the superblock
-/// said that the pool was in use: a crash then left a closed pool whose zones were not those that it named.
+/// The first change after a clean open gave back an empty segment before the superblock said that the pool
+/// was in use. A crash then left a closed pool whose zones were not those that it named.
 #[test]
 fn a_run_begins_before_a_dead_segment_is_freed() {
     let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
@@ -228,10 +228,10 @@ fn a_run_begins_before_a_dead_segment_is_freed() {
     }
 }
 
-/// After an open from a checkpoint it is not known which records are dead. A cleaner that copied whatever it
-/// does not know to be dead let the tombstone of a key go, found later in the same segment a copy of an older
-/// record of that key that had lost against the deletion, and copied it. That copy no index names; but after
-/// a crash it was all that there was of the key.
+/// After an open from a checkpoint it is not known which records are dead, and a cleaner copied every record
+/// not known to be dead. It dropped the tombstone of a key. Later in the same segment it found a copy of an
+/// older record of that key, which had lost against the deletion, and copied that. No index names the new
+/// copy, but after a crash it was the only record of the key.
 #[test]
 fn a_cleaner_of_a_restored_segment_copies_no_record_that_is_older_than_a_tombstone_it_let_go() {
     use quipu_parts::record::Content;
@@ -335,10 +335,10 @@ fn put_many_beside_a_cleaner(design: Design, seed: u64, hot: u8) {
     assert!(store.stats().freed_segments > 0, "nothing was cleaned: this test sees nothing");
 }
 
-/// A writer that finds no room looks for garbage in what nobody has open, and was refused although there was
-/// some, if at that moment another writer had two segments, the one that it had filled and the next; or if
-/// others had used up all room that was made and opened every segment anew since it began to look; or if what
-/// they wrote last, which made garbage of other records, was not published yet.
+/// A writer that finds no room looks for garbage in segments that no client has open. It was refused although
+/// there was garbage, in three cases. Another writer had two segments at that moment, the one that it had
+/// filled and the next. Or others had used up all room that was made, and had opened every segment anew
+/// meanwhile. Or their last writes, which made garbage of other records, were not published yet.
 #[test]
 fn a_writer_is_not_refused_because_another_one_is_between_two_segments() {
     write_at_once(4, 2, 22);

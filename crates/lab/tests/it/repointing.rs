@@ -1,7 +1,6 @@
-//! Compaction copies records and lets the index name the copies while writers are at the same keys, and locks
-//! nobody out: in thousands of schedules of the simulator's scheduler what the writers are told fits one
-//! order of what they did, and so does what is read at the end, after a power failure, and after a compaction
-//! of that.
+//! Compaction copies records and repoints the index to the copies while writers write the same keys, and
+//! locks nobody out. In thousands of schedules of the simulator's scheduler, the results of the writers fit
+//! one order. So do reads at the end, after a power failure, and after a compaction then.
 
 use crate::shared::schedule;
 

@@ -349,7 +349,7 @@ fn what_the_end_of_a_run_cuts_off_is_filled_by_the_next() {
     }
 }
 
-/// Zones that wait for a reader are of no use to who needs none.
+/// Zones that wait for a reader are of no use to a writer that needs none.
 #[test]
 fn what_needs_no_zone_does_not_wait_for_readers() {
     let (_, store) = pool(16);

@@ -1,7 +1,7 @@
-//! An answer to a reader is true after a power failure at that very moment, where the index lies in the pool:
-//! a reader that acts on a word which its writer has not made durable yet does so first. In schedules of the
-//! simulator's scheduler a reader looks on while a key is put or deleted, and the power fails as soon as it
-//! has seen that.
+//! An answer to a reader is true after a power failure at that very moment, where the index lies in the pool.
+//! A reader that acts on a word which its writer has not made durable yet does so first. In schedules of the
+//! simulator's scheduler a reader looks on while a key is put or deleted, and the power fails once it has
+//! seen that.
 
 use quipu::internals::{Testing, Twin};
 use quipu::{Client, Design, Options, Store};

@@ -1,6 +1,6 @@
 //! The costs of calls on the medium in the design `viper`, through the store, counted exactly on the
-//! simulator: fences and lines as the paper's protocol has them (sections 4.2, 4.4 and 4.5), DIMMs (section
-//! 3.1), and clients spread over DIMMs (4.1).
+//! simulator. They are fences and lines as in the paper's protocol (sections 4.2, 4.4 and 4.5), DIMMs
+//! (section 3.1), and clients spread over DIMMs (4.1).
 
 use crate::shared::cost;
 

@@ -1,6 +1,6 @@
 //! Pools of design `viper` whose bytes have been changed, by accident or by somebody who knows the pool's
-//! secret and makes the checks agree again: opening, reading, writing and checking neither panic nor hang,
-//! whatever they answer.
+//! secret and makes the checks agree again. Opening, reading, writing and checking must neither panic nor
+//! hang, whatever they answer.
 
 use quipu::internals::{LockKind, NodePlace, OffsetMap, RecordForm, SlotSettings};
 use quipu::{Design, Error, Options, Store};
@@ -49,7 +49,7 @@ fn value(form: RecordForm, number: u64) -> Vec<u8> {
     (0..len as u64).map(|i| (i * 7 + number) as u8).collect()
 }
 
-/// A pool and a map of what is worth changing.
+/// A pool and a map of the bytes that are worth changing.
 struct Ground {
     form: RecordForm,
     options: Options,

@@ -24,11 +24,10 @@ use std::time::Duration;
 ///   a write to any other memory. So does every read that begins after one that has seen it, by the same
 ///   rule.
 ///
-/// A clock is no such message. A read on another processor that begins a few dozen nanoseconds after the
-/// write returned may miss it, since the write can still be on its way out of the writer's processor; 75 ns
-/// have been measured. It will not miss it for long, and never goes back: a thread that has seen a write sees
-/// it, or a later one, from then on. The writer's later reads of other memory are not ordered behind the
-/// write: it ends like the release of a lock.
+/// A clock is no such message. A read on another processor may begin a few dozen nanoseconds after the write
+/// returned and still miss it; 75 ns have been measured. The write is then on its way out of the writer's
+/// processor. A thread that has seen a write sees it, or a later one, from then on. The writer's later reads
+/// of other memory are not ordered behind the write: it ends like the release of a lock.
 pub struct Client {
     session: InPlace,
 }
@@ -159,7 +158,8 @@ impl Client {
     /// The value of `key`, copied.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the value is large and its zones do not say any more that they are its own.
+    /// [`Error::Damaged`] if the value is large and the headers of its zones no longer prove that they are
+    /// its own.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let mut value = Vec::new();
         Ok(self.get_into(key, &mut value)?.then_some(value))

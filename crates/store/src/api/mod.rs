@@ -1,4 +1,4 @@
-//! What programs call: a store, its clients and their guards.
+//! The interface for programs: a store, its clients and their guards.
 
 pub(crate) mod client;
 pub(crate) mod guard;

@@ -69,7 +69,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Space`] for a file that is no pool, is cut short or is of a newer version;
-    /// [`Error::Damaged`]; [`Error::Medium`] if another handle has it open; [`Error::OtherDesign`], or
+    /// [`Error::Damaged`]; [`Error::Medium`] if another handle has it open; [`Error::OtherDesign`].
     /// [`Error::Option`] for a setting that the design does not have or that differs from the pool's. The
     /// pool is not changed then.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {

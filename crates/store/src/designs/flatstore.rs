@@ -1,6 +1,6 @@
 //! `flatstore-h`, `-ph`, `-m` and `-ff`: a log for each client, found by a volatile or persistent index (Chen
-//! et al., "FlatStore", ASPLOS 2020), compacted as PACMAN does (Wang et al., "Pacman: An Efficient Compaction
-//! Approach for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022). PACMAN named the four
+//! et al., "FlatStore", ASPLOS 2020). Compaction is PACMAN's (Wang et al., "Pacman: An Efficient Compaction
+//! Approach for Log-Structured Key-Value Store on Persistent Memory", USENIX ATC 2022), which named the four
 //! (2.2, 4.1).
 //!
 //! The walk and the records are those of `quipu`. There are three differences: the index names a record with

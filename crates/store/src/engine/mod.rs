@@ -60,7 +60,7 @@ pub(crate) trait Engine: Send + Sync {
     /// Sizes and counts.
     fn stats(&self) -> Stats;
 
-    /// What is going on at this moment.
+    /// The activity of the store at this moment.
     fn activity(&self) -> Activity {
         Activity::default()
     }
@@ -98,7 +98,7 @@ pub(crate) trait Engine: Send + Sync {
     }
 }
 
-/// What a design lacks if its pools cannot be salvaged.
+/// The missing capability of a design whose pools cannot be salvaged, for the error.
 pub(crate) const NO_SALVAGE: &str =
     "records that prove themselves and tell which of them count, so nothing can be salvaged";
 

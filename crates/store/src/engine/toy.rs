@@ -52,7 +52,7 @@ struct Toy {
 
 struct ToySession {
     toy: Arc<Toy>,
-    /// What the client has written.
+    /// The number of writes of the client.
     writes: u64,
 }
 

@@ -12,7 +12,7 @@ use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
 
 impl<I: Index> Spine<I> {
-    /// Finds room for a record and builds it, all but its sequence number.
+    /// Finds room for a record and builds it, except its sequence number.
     #[inline]
     pub(super) fn prepare(
         &self,
@@ -31,7 +31,7 @@ impl<I: Index> Spine<I> {
         segment.as_ref().is_some_and(|open| self.heap.has_room(open, len, purpose))
     }
 
-    /// The writer's segment, or another if that has no room for so many bytes.
+    /// The writer's segment, or another one if the writer's has no room for so many bytes.
     #[inline]
     pub(super) fn make_room<'w>(
         &self,
@@ -61,7 +61,7 @@ impl<I: Index> Spine<I> {
         self.placed(key, new, sequence, content)
     }
 
-    /// Appends the record that was prepared, with this sequence number, and counts it for what it is.
+    /// Appends the record that was prepared, with this sequence number, and counts it by its kind.
     #[inline(always)]
     pub(super) fn append(
         &self,
@@ -87,8 +87,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// The sequence number of the record that was prepared. That of a tombstone, and of a record that expires
-    /// and becomes as good as one, is above all lives that there are, which decides how long it has to stay.
+    /// The sequence number of the record that was prepared. A tombstone, and a record that may expire and act
+    /// as one, has a number above all present lives, which decides how long it must stay.
     #[inline]
     pub(super) fn draw(&self, writer: &mut Writer, stripe: &StripeGuard<'_>, content: &Content<'_>) -> u64 {
         let open = writer.segment.as_ref().expect("room was made when the record was prepared");
@@ -101,15 +101,15 @@ impl<I: Index> Spine<I> {
         sequence
     }
 
-    /// Whether records of this kind are given hints, unless they are hot. Looking for one reads what a write
-    /// needs of the index, so that need not be asked for ahead.
+    /// Whether records of this kind are given hints, unless they are hot. The search for a hint reads the
+    /// lines of the index that a write needs, so no prefetch is needed then.
     #[inline]
     pub(super) fn takes_hint(&self, kind: Kind) -> bool {
         I::HINTS && self.gives_hints && kind == Kind::Value
     }
 
-    /// The hint of a record to where the index has its key, for a cleaner; 0 for none: a hot record is dead
-    /// before one comes.
+    /// The hint of a record to its key's entry in the index, for a cleaner; 0 for none. A hot record gets
+    /// none: it is dead before a cleaner comes.
     #[inline]
     pub(super) fn hint(
         &self,
@@ -124,8 +124,8 @@ impl<I: Index> Spine<I> {
         Ok(self.index.hint(&participant.pin(), key)?.unwrap_or_default())
     }
 
-    /// Gives a segment up that was taken away from its client, and tells whether it did. A stripe is held: as
-    /// long as it is, the segment stays the client's.
+    /// Gives up a segment that was revoked from its client, and tells whether it did. A stripe is held: while
+    /// it is, the segment stays the client's.
     #[inline]
     pub(super) fn drop_revoked(&self, writer: &mut Writer) -> bool {
         match writer.segment.take_if(|segment| self.heap.is_revoked(segment)) {
@@ -137,8 +137,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Makes room for so many bytes, and for so many zones beside them, that found none; the error that said
-    /// so, if there is none to be made.
+    /// Makes room for so many bytes, and for so many zones beside them, after a write found none. Returns the
+    /// write's error if no room can be made.
     #[cold]
     pub(super) fn make_space_or(
         &self,
@@ -158,7 +158,7 @@ impl<I: Index> Spine<I> {
         };
         match error {
             _ if made => Ok(()),
-            // The figures of before are of no use to the user: room has been made since.
+            // The figures in the error are out of date: room has been made since.
             Error::PoolFull { .. } => {
                 let (len, zones) = wanted;
                 let bytes = len + u64::from(zones) * self.heap.space().zone_size();

@@ -12,7 +12,7 @@ use quipu_parts::record::{Content, Kind};
 /// The stripes of up to [`AT_ONCE`] keys, each locked once.
 pub(super) struct Locks<'s> {
     guards: [Option<StripeGuard<'s>>; AT_ONCE],
-    /// By key, where the guard of its stripe is.
+    /// For each key, the index of the guard that holds its stripe.
     holders: [usize; AT_ONCE],
 }
 
@@ -73,7 +73,7 @@ impl<I: Index> Spine<I> {
     /// is there whole or not at all. On an error the pairs before the one that failed are written.
     pub(crate) fn put_many(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
         self.relieve()?;
-        // Those that share a fence together, large ones on their own.
+        // Pairs that share a fence go together; a large one goes alone.
         let both_small =
             |(_, one): &(_, &[u8]), (_, next): &(_, &[u8])| !self.is_large(one) && !self.is_large(next);
         pairs.chunk_by(both_small).try_for_each(|run| match run {
@@ -88,7 +88,7 @@ impl<I: Index> Spine<I> {
             match self.put_batch(session, rest) {
                 Ok(written) => rest = &rest[written..],
                 Err((written, error)) if error.kind() == ErrorKind::Room => {
-                    // One at a time makes room, in the pool or on the disk, and knows what needs none.
+                    // A put of one pair makes room, in the pool or on the disk, and knows what needs none.
                     let (key, value) = rest[written];
                     self.leave(&mut session.writers);
                     self.write_record(session, &Content::value(key, value))?;
@@ -100,11 +100,11 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Puts up to [`AT_ONCE`] pairs, as many as one segment takes, or one for what is hot and one for the
-    /// rest; tells how many. If there is no room for any more: how many of them are written, and the error.
+    /// Puts up to [`AT_ONCE`] pairs, as many as fit one segment, or one for hot pairs and one for the others.
+    /// Returns how many; if there is no room for more, how many of them are written, and the error.
     ///
-    /// Of one segment each, since one that has been left may be cleaned at once: a cleaner takes what the
-    /// index does not name for dead, and waits for nobody who is about to publish it.
+    /// Each kind stays in one segment, since a segment that its client has left may be cleaned at once. A
+    /// cleaner takes unnamed records for dead, and does not wait for a writer that is about to publish them.
     fn put_batch(&self, session: &mut Session, pairs: &[(&[u8], &[u8])]) -> Result<usize, (usize, Error)> {
         let Session { participant, writers, .. } = session;
         let guard = participant.pin();
@@ -124,7 +124,7 @@ impl<I: Index> Spine<I> {
 
         let mut written = [const { None::<Placed<'_>> }; AT_ONCE];
         let (mut count, mut failure) = (pairs.len(), None);
-        // Whether anything of this batch stands in the segment for what is cold, and in that for what is hot.
+        // Whether records of this batch stand in the segment for cold records, and in that for hot ones.
         let mut stands_in = [false; 2];
         for (i, (key, value)) in pairs.iter().enumerate() {
             let key = Key { bytes: key, hash: hashes[i] };
@@ -170,7 +170,7 @@ impl<I: Index> Spine<I> {
                 break;
             }
         }
-        // Those behind one that the index refused are written again.
+        // Records behind the one that the index refused are written again.
         placed.for_each(|(_, new)| self.release(&guard, writers.cold.shard, new.word, None));
         failure.map_or(Ok(count), Err)
     }

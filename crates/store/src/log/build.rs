@@ -36,7 +36,7 @@ const LEAST_ZONE: u64 = 64 << 10;
 /// Zones that an index in the pool takes with the first keys, at most.
 const MOST_FIRST_ZONES: u32 = 2;
 
-/// What a design makes of a log store with this index.
+/// The choices of a design for a log store with this index.
 pub(crate) struct LogParts<I: Index> {
     publishes_late: bool,
     eliminates: bool,
@@ -54,23 +54,23 @@ struct Checkpoints<I: Index> {
 }
 
 impl<I: Index> LogParts<I> {
-    /// A store that publishes each put before it returns, and has nothing that needs more than an index.
+    /// A store that publishes each put before it returns, and needs nothing of its index beyond [`Index`].
     pub(crate) const fn of_design() -> LogParts<I> {
         LogParts { publishes_late: false, eliminates: false, in_order: None, checkpoints: None }
     }
 
-    /// The same, where puts are published by later writes of their client (see `log/publish.rs`).
+    /// This store, with puts published by later writes of their client (see `log/publish.rs`).
     pub(crate) const fn late(self) -> LogParts<I> {
         assert!(I::NEVER_FAILS, "a put that has returned cannot fail any more");
         LogParts { publishes_late: true, ..self }
     }
 
-    /// The same, where of two puts that meet at a key one may return for the other (MPKV section 3.3).
+    /// This store, where one of two puts that meet at a key may return for the other (MPKV section 3.3).
     pub(crate) const fn eliminating(self) -> LogParts<I> {
         LogParts { eliminates: true, ..self }
     }
 
-    /// What it can do.
+    /// Its capabilities.
     pub(crate) const fn capabilities(&self) -> Capabilities {
         Capabilities {
             ordered: self.in_order.is_some(),
@@ -121,7 +121,7 @@ impl<I: Index> LogParts<I> {
             certifier = certifier.ignoring_lives();
         }
         let mut heap = LogHeap::new(space.clone(), certifier, clock, reserve_of(space.zone_count()));
-        // A survey of what is dead runs beside those who note it, and the bits see to it that nothing is
+        // A survey of dead records runs beside the writers that note them; the bits ensure that nothing is
         // counted twice.
         if techniques.reduce || I::DURABLE {
             heap = heap.with_dead_bits();
@@ -151,14 +151,14 @@ impl<I: Index> LogParts<I> {
 }
 
 impl<I: BothWays> LogParts<I> {
-    /// The same with its keys in their order.
+    /// This store with its keys in their order.
     pub(crate) const fn ordered(self) -> LogParts<I> {
         LogParts { in_order: Some(super::client::range_of::<I>), ..self }
     }
 }
 
 impl<I: Imaged> LogParts<I> {
-    /// The same with a checkpoint at each close.
+    /// This store with a checkpoint at each close.
     pub(crate) const fn checkpointed(self) -> LogParts<I> {
         LogParts {
             checkpoints: Some(Checkpoints { save: checkpoint::save::<I>, resume: resume::<I> }),
@@ -186,7 +186,7 @@ impl<I: Rooted> LogParts<I> {
             How::Unrecovered => return Err(Error::Unsupported { what: crate::engine::NO_SALVAGE }),
             How::Existing(Existing { found, .. }) => {
                 match I::examine(space.clone(), settings.root(), leave) {
-                    // Nothing is in use before the index is: its creation was cut off.
+                    // No zone is in use before the index is created: the creation was cut off.
                     Err(IndexError::Absent) if space.committed_zones().is_empty() => {
                         space.repair(found);
                         create_index(&site, &clock, settings)?
@@ -205,10 +205,10 @@ impl<I: Rooted> LogParts<I> {
     }
 }
 
-/// What an index in the pool does not prove.
+/// Facts that an index in the pool does not prove.
 const UNPROVED_IN_POOL: &[&str] = &["that the index has every key, and for each the latest of its records"];
 
-/// Lets a store go on from what the last close has left for it, if that holds.
+/// Resumes a store from the checkpoint of the last close, if it holds.
 fn resume<I: Imaged>(
     spine: &mut Arc<Spine<I>>,
     threads: usize,
@@ -219,8 +219,8 @@ fn resume<I: Imaged>(
     Some(recovery::resume(spine, loaded, found.clone()))
 }
 
-/// Whether a checkpoint counts. If a copy of the superblock is lost, it may have been the one that said that
-/// the pool has changed.
+/// Whether a checkpoint counts. If a copy of the superblock is lost, it may have been the one that recorded a
+/// change of the pool.
 fn believes_checkpoints(site: &Site<'_>) -> bool {
     !(site.options.verify || site.options.accept_damage || site.copy_lost())
 }
@@ -245,8 +245,8 @@ fn in_its_twin<I: Rooted>(site: &Site<'_>, mut index: I) -> I {
     index
 }
 
-/// Free zones that an index in the pool leaves: each compactor may need one, and a crash may take one away
-/// from those who compact next.
+/// Free zones that an index in the pool leaves: each compactor may need one, and a crash may cost the next
+/// compactors one.
 fn index_leaves(site: &Site<'_>) -> u32 {
     workers(site) + 1
 }
@@ -255,7 +255,7 @@ fn workers(site: &Site<'_>) -> u32 {
     site.options.testing.compactors.unwrap_or_else(|| workers_of(site.space.zone_count()))
 }
 
-/// Refuses a new pool without room for a segment beside what is kept, and so many zones of its index.
+/// Refuses a new pool without room for a segment beside the reserve, and so many zones of its index.
 fn check_room(space: &Space, of_index: u32) -> Result<(), Error> {
     let zones = space.zone_count();
     if zones < reserve_of(zones) + of_index + 1 { Err(Error::no_room_in(space)) } else { Ok(()) }

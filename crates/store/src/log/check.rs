@@ -1,7 +1,7 @@
 //! `check`: proves every structure and every record of an open store, and that nothing leaks.
 //!
-//! An index in the pool is asked for its own proof, and its words are held against the records. If it is
-//! damaged, the keys that it has perhaps lost are told too (`lost`).
+//! An index in the pool proves itself, and its words are compared with the records. If it is damaged, the
+//! report also names the keys that it has perhaps lost (`lost`).
 
 mod lost;
 
@@ -20,7 +20,7 @@ pub(crate) fn check<I: Index>(
     spine: &Spine<I>,
     progress: &dyn Fn(usize, usize),
 ) -> Result<CheckReport, Error> {
-    // What is gone and only waits for readers is no leak.
+    // Retired zones that only wait for readers are no leak.
     spine.give_back();
     let space = spine.heap.space();
     let mut places = Vec::new();
@@ -158,12 +158,12 @@ pub(crate) fn check<I: Index>(
             _ => complain("the index names two records of one key".into(), 0, 0),
         }
     }
-    // What it cannot count has been told.
+    // The count fails only for damage that has been reported.
     let counted = spine.index.len(&guard).unwrap_or(keys);
     if keys != counted {
         complain(format!("the index counts {counted} keys and holds {keys}"), 0, 0);
     }
-    // No two words are the same, so each names a proved record if as many of these are named.
+    // All words differ, so each names a proved record if their number equals that of named proved records.
     if named != counted {
         complain(
             format!("of {counted} keys that the index has, {named} have a record that proves itself"),
@@ -198,7 +198,7 @@ fn place_of(error: Error) -> DamagedPlace {
     }
 }
 
-/// Passes on what the index names that is no proved record of a segment, with its place.
+/// Passes on each word of the index that names no proved record of a segment, with its place.
 fn for_each_unproved<I: Index>(
     spine: &Spine<I>,
     guard: &Guard<'_>,
@@ -215,7 +215,7 @@ fn for_each_unproved<I: Index>(
         }
     }
     let mut batch = Batch::default();
-    // Where the index cannot be followed has been told.
+    // A damaged way through the index has been reported.
     while let Ok(Some(record)) = spine.next_record(guard, &mut batch) {
         let Some(place) = batch.word().map(reference_of) else { continue };
         if !proved.contains(&place.with_tag(0).word()) {

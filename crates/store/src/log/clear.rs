@@ -7,7 +7,7 @@ use quipu_parts::index::Index;
 use quipu_parts::record::Content;
 
 impl<I: Index> Spine<I> {
-    /// Deletes every key that there is when this begins; as [`crate::Client::clear`].
+    /// Deletes every key that is present when this begins; as [`crate::Client::clear`].
     ///
     /// Keys are copied before they are deleted, so that nothing is pinned while a delete waits for room.
     pub(crate) fn clear(&self, session: &mut Session) -> Result<(), Error> {
@@ -22,8 +22,8 @@ impl<I: Index> Spine<I> {
         damaged_at(damage)
     }
 
-    /// Adds the keys of the next piece of the index, and what is damaged in their place; `false`, with
-    /// nothing added, at the end.
+    /// Adds the keys of the next piece of the index, and its damaged records; `false`, with nothing added, at
+    /// the end.
     fn next_keys(
         &self,
         guard: &Guard<'_>,

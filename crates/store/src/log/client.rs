@@ -139,7 +139,7 @@ impl<I: Index> engine::Session for LogClient<I> {
     }
 }
 
-/// How a store whose index keeps an order walks in it.
+/// The ordered walk of a store whose index keeps an order.
 pub(crate) type RangeOf<I> = for<'g> fn(
     &'g Spine<I>,
     &'g Pinned<'g>,
@@ -147,7 +147,7 @@ pub(crate) type RangeOf<I> = for<'g> fn(
     Bound<Cow<'g, [u8]>>,
 ) -> Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>;
 
-/// The way of any index that does.
+/// The ordered walk for any such index.
 pub(super) fn range_of<'g, I: BothWays>(
     spine: &'g Spine<I>,
     pinned: &'g Pinned<'g>,

@@ -1,17 +1,17 @@
-//! What differs on the walk if the index survives a crash by itself (PACMAN sections 2.1 and 3.5).
+//! The walk over an index that survives a crash by itself (PACMAN sections 2.1 and 3.5).
 //!
-//! The index is believed then, and no record is: a record counts if the index names it, and one that it does
-//! not name is dead for good. So
+//! The index is believed, and no record is: a record counts if the index names it. A record that the index
+//! does not name is dead for good. So
 //! - a put is acknowledged when the index has durably named the record, which was durable before;
 //! - a deletion takes the key out of the index, durably, and writes nothing; there are no tombstones, and an
-//!   older record that is still somewhere cannot come back;
-//! - a put that finds no room in the index changes nothing: its record is dead. To make that rare, the index
-//!   is asked for room before the record is placed;
-//! - a batch of several keys cannot be atomic: nobody would name after a crash what a frame has and the index
-//!   has not.
+//!   older record that still exists cannot come back;
+//! - a put that finds no room in the index changes nothing: its record is dead. To make that rare, the put
+//!   asks the index for room before it places the record;
+//! - a batch of several keys cannot be atomic: after a crash nothing would name the records of a frame that
+//!   are missing in the index.
 //!
-//! What is dead in segments of an earlier run is found out later, by whoever would compact: see
-//! [`LogHeap::take_over`] and the module behind it, which has the argument.
+//! Compaction first surveys the segments of an earlier run for dead records: see [`LogHeap::take_over`] and
+//! the module behind it, which has the argument.
 
 use super::{Session, Spine, Writer, reference_of};
 use crate::log::recovery::MOST_EFFORT;
@@ -25,19 +25,19 @@ use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::ZoneId;
 use std::collections::BTreeSet;
 
-/// Free zones beside those that the index leaves, from which on it is not asked for room: it would have to
-/// take as many between the question and the change.
+/// With more free zones than this, beside those that the index leaves, it is not asked for room. It would
+/// have to take that many between the question and the change.
 const PLENTY: u32 = 8;
 
-/// Records that are surveyed at a time at least, also where a cleaner moves them one by one.
+/// The least number of records that a survey takes at a time, also where a cleaner moves them one by one.
 const LEAST_PIECE: usize = 32;
 
-/// A segment that is being surveyed, and how far.
+/// A segment that is being surveyed, and the position reached.
 pub(super) type Surveying = Option<(ZoneId, Position)>;
 
 impl<I: Index> Spine<I> {
-    /// Makes sure, as far as others leave it so, that the index can take so many keys of so many bytes at
-    /// most. The caller's records are not placed yet.
+    /// Ensures, unless others take the room, that the index can take so many keys of at most so many bytes.
+    /// The caller's records are not placed yet.
     #[inline]
     pub(super) fn index_room(&self, guard: &Guard<'_>, keys: usize, key_len: usize) -> Result<(), Error> {
         if !I::DURABLE || self.heap.space().free_zones() > self.heap.reserve() + PLENTY {
@@ -58,10 +58,10 @@ impl<I: Index> Spine<I> {
         self.erase(&guard, &mut writers.cold, key)
     }
 
-    /// The same for who has locked the key.
+    /// Deletes a key that the caller has locked by taking it out of the index.
     pub(super) fn erase(&self, guard: &Guard<'_>, writer: &mut Writer, key: Key<'_>) -> Result<(), Error> {
-        // The first number of a run makes its begin durable, which must be before anything changes. No record
-        // has this one.
+        // The first number of a run makes its begin durable, which must precede every change. No record has
+        // this number.
         self.heap.clock().draw_above(self.heap.space(), &mut writer.numbers, 0);
         let mut header = None;
         let old = self.index.take(guard, key, |word| {
@@ -74,8 +74,8 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Surveys the next few records of a segment of which it is not known what is dead in it, and tells
-    /// whether there was one. One at a time does; the others wait for that.
+    /// Surveys the next few records of a segment whose dead records are not known yet, and tells whether
+    /// there was one. One worker surveys at a time; the others wait for it.
     pub(super) fn survey(&self, guard: &Guard<'_>, writer: &Writer, piece: usize) -> Result<bool, Error> {
         if !I::DURABLE {
             return Ok(false);
@@ -87,7 +87,7 @@ impl<I: Index> Spine<I> {
         Ok(true)
     }
 
-    /// Where to go on, unless the segment is done with.
+    /// Surveys a piece; returns where to continue, unless the segment is done.
     fn survey_piece(
         &self,
         guard: &Guard<'_>,
@@ -103,7 +103,7 @@ impl<I: Index> Spine<I> {
         };
         let mut scan = scan.from(position);
         if scan.info().sealed_end.is_none() {
-            // As in one that is sealed: an unreadable record stays as it is.
+            // As in a sealed segment, an unreadable record stays as it is.
             return Ok(self.look_for_end(guard, writer.shard, scan, piece).unwrap_or_else(|_| {
                 self.heap.give_up_survey(zone);
                 None
@@ -126,7 +126,7 @@ impl<I: Index> Spine<I> {
                     self.heap.note_surveyed(zone);
                     return Ok(None);
                 }
-                // As in a victim: the segment stays as it is, for ever if need be.
+                // As with a victim, the segment stays as it is, if need be for ever.
                 Ok(Some(Found::Gap { .. })) | Err(_) => {
                     self.heap.give_up_survey(zone);
                     return Ok(None);
@@ -137,10 +137,10 @@ impl<I: Index> Spine<I> {
     }
 
     /// Passes over the next few records of a segment that a crash has left open, and marks its end if it
-    /// comes there. Where to go on.
+    /// comes there. Returns where to continue.
     ///
     /// # Errors
-    /// [`ScanError::Unknown`] for a record that a newer version wrote: nobody can tell what follows it.
+    /// [`ScanError::Unknown`] for a record of a newer version: the position behind it is unknown.
     fn look_for_end(
         &self,
         guard: &Guard<'_>,
@@ -161,10 +161,10 @@ impl<I: Index> Spine<I> {
         Ok(Some((info.zone, scan.position())))
     }
 
-    /// Where the records end of a segment that a crash has left open, at the first place where nothing proves
-    /// itself: there, unless the index names what stood there, or something behind it. Then the place is
-    /// damaged, and the end is behind the last that is named; the segment's survey will meet the damage, and
-    /// leave it as it is. Where the index is damaged, a record is taken for named.
+    /// The end of a segment that a crash has left open. It is the first place where nothing proves itself,
+    /// unless the index names a record there or behind it. Then the place is damaged, and the end is behind
+    /// the last named record; the segment's survey will meet the damage, and leave the segment as it is.
+    /// Where the index is damaged, a record counts as named.
     fn end_of_named(&self, guard: &Guard<'_>, mut scan: Scan<'_>) -> Result<u64, ScanError> {
         let is_named = |reference, record: &RecordView<'_>| {
             let word = self.word(reference, record.kind(), record.header.record_len());
@@ -190,8 +190,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Where the records of a segment end at the least, and behind the last of them that the index names,
-    /// from the index alone. It names nothing there anew meanwhile. Of a damaged index, nothing is left out.
+    /// The end of a segment's records by the index alone: behind the last record that it names, and at least
+    /// `least`. The index names nothing anew there meanwhile. With a damaged index, the end is the zone's.
     fn end_by_index(&self, guard: &Guard<'_>, zone: ZoneId, least: u64) -> u64 {
         let (shift, zone_size) = (self.heap.zone_shift(), self.heap.space().zone_size());
         let (mut end, mut cursor, mut words) = (least, I::Cursor::default(), Vec::new());
@@ -207,7 +207,7 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Marks the ends of all segments that a crash has left open, for a store that nobody uses any more.
+    /// Marks the ends of all segments that a crash has left open, in a store without users.
     ///
     /// # Errors
     /// [`Error::NewerFormat`] if one has a record that a newer version wrote.
@@ -233,7 +233,7 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Whether the index names a record. That it does not is durable, if that is the answer.
+    /// Whether the index names a record. If it does not, that fact is durable.
     fn is_live(&self, guard: &Guard<'_>, record: &RecordView<'_>, word: u64) -> Result<bool, Error> {
         if record.kind() != Kind::Value {
             return Ok(false);

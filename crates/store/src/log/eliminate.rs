@@ -2,13 +2,13 @@
 //! had overwritten it (MPKV, section 3.3).
 //!
 //! [`quipu_parts::commit`] has the protocol, and why the one that the paper publishes is not linearizable.
-//! This file says which writes take part. The one that returns is ordered directly before the other one, so
-//! both must be *blind*: neither reads a value that could differ. A deletion may leave no record that would
-//! tell its number. A put that expires could take part without harm, and does not, so that the rule is one
-//! line. A large value has filled its zones before it comes to the stripe, and they would be
-//! nobody's. Those that decide on the old value, and atomic batches, take no part.
+//! This file says which writes take part. The put that returns is ordered directly before the other one, so
+//! both must be *blind*: neither reads a value that could differ. A deletion may leave no record to tell its
+//! number. A put that expires could take part without harm, but the rule is shorter without it. A large value
+//! fills its zones before it locks the stripe, and its zones would leak. Writes that decide on the old value,
+//! and atomic batches, take no part.
 //!
-//! The one that returns has the stripe then, so the other one is as durable as any write that has returned.
+//! The put that returns holds the stripe then, so the other one is as durable as any write that has returned.
 
 use super::Spine;
 use quipu_parts::commit::StripeGuard;
@@ -47,8 +47,8 @@ impl<I: Index> Spine<I> {
         self.elimination.is_on
     }
 
-    /// Offers a blind write to those that wait for its key, if it may be the one that overwrites theirs. Its
-    /// number was noted.
+    /// Offers a blind write to the puts that wait for its key, if it may be the one that overwrites theirs.
+    /// Its number was noted.
     #[inline]
     pub(super) fn offer(&self, stripe: &StripeGuard<'_>, number: u64, content: &Content<'_>) {
         if self.elimination.concerns(content) {
@@ -56,8 +56,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Whether a blind write, whose stripe is held, has been overwritten by one that it met there, and need
-    /// not be carried out.
+    /// Whether a blind write, whose stripe is held, was overwritten by an offered write, and need not be
+    /// carried out.
     #[inline]
     pub(super) fn is_overwritten(
         &self,
@@ -71,8 +71,8 @@ impl<I: Index> Spine<I> {
             .is_some_and(|number| self.elimination.concerns(content) && self.is_of(guard, key, number))
     }
 
-    /// Whether the key's record is the one of this number. Counts it if so. Where the index is damaged
-    /// nothing is eliminated; whether the write finds its way is for itself to see.
+    /// Whether the key's record is the one of this number. Counts it if so. A damaged index eliminates
+    /// nothing; the write itself then meets the damage.
     #[cold]
     fn is_of(&self, guard: &Guard<'_>, key: Key<'_>, number: u64) -> bool {
         let located = self.locate::<false>(guard, key).ok().flatten();

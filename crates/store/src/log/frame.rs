@@ -5,8 +5,7 @@
 //! Large values, which have zones of their own, cannot be among them.
 //!
 //! Readers see the records one after the other, as they are published. So of several writes to one key only
-//! the last gets a record: a reader that came in between would be shown a value that the batch itself takes
-//! back.
+//! the last gets a record: otherwise a reader could see a value that the batch itself overwrites.
 
 use super::{Session, Spine};
 use crate::options::Twin;
@@ -90,7 +89,7 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// The writes of a batch that count, in its order: of each key the last.
+    /// The writes of a batch that count, in its order: the last one of each key.
     fn last_of_each_key<'b>(&self, batch: &'b WriteBatch) -> Vec<Write<'b>> {
         let hashed = |content: Content<'b>| Write { hash: self.hash(content.key), content };
         let mut writes: Vec<_> = batch.contents().map(hashed).collect();

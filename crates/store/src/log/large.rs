@@ -1,10 +1,10 @@
 //! Large values: their way into zones of their own, before the head goes the way of every record, and their
 //! way out when the index lets the head go.
 //!
-//! The head is an ordinary record of kind [`Kind::Large`], so locks, publication, compaction and recovery see
-//! nothing new. New is the work around it: room for many zones at once, a value that is put together when it
-//! is read, and zones that are given back when the head is superseded. The next writer that makes room gives
-//! them back, as soon as no reader is left that could have seen the head.
+//! The head is an ordinary record of kind [`Kind::Large`], so locks, publication, compaction and recovery
+//! treat it as any other. The work around it differs: room for many zones at once, assembly of the value at a
+//! read, and zones that are freed when the head is superseded. The next writer that makes room frees them, as
+//! soon as no reader is left that could have seen the head.
 
 use super::{Located, Session, Spine, Writer, reference_of};
 use crate::options::Twin;
@@ -42,7 +42,7 @@ impl<I: Index> Spine<I> {
         value.len() as u64 > self.inline_limit()
     }
 
-    /// The value that a record gives its key: in place, or put together if it is large.
+    /// The value of a record: in place, or assembled if it is large.
     #[inline]
     pub(crate) fn value<'g>(
         &'g self,
@@ -52,7 +52,7 @@ impl<I: Index> Spine<I> {
         if record.is_large() { self.assemble(guard, record).map(Cow::Owned) } else { Ok(record.value.into()) }
     }
 
-    /// The large value that a record names, put together.
+    /// The large value that a record names, assembled.
     #[cold]
     pub(crate) fn assemble(&self, guard: &Guard<'_>, record: &RecordView<'_>) -> Result<Vec<u8>, Error> {
         let mut value = Vec::new();
@@ -80,7 +80,7 @@ impl<I: Index> Spine<I> {
         })
     }
 
-    /// Gives a key a large value, whatever it was.
+    /// Gives a key a large value, without a look at the old one.
     #[cold]
     pub(super) fn put_large(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         self.check_value(content.value)?;
@@ -158,10 +158,10 @@ impl<I: Index> Spine<I> {
         written
     }
 
-    /// Counts a record that the index named by this word and names no more, and gives back the zones of its
-    /// value. Without a word that tells its length the record is read, if its header has not been. One
-    /// pointer is passed, not a view: a view is moved by 16 bytes right after it was written by 8, which took
-    /// 10 ns of a put.
+    /// Counts a record that the index named by this word and no longer names, and frees the zones of its
+    /// value. If the word does not tell the length, the record's header is read, unless it has been. The
+    /// header is passed by pointer, since a view is moved by 16 bytes right after it was written by 8, which
+    /// took 10 ns of a put.
     #[inline]
     pub(super) fn release(&self, guard: &Guard<'_>, shard: Shard, word: u64, seen: Option<&Header>) {
         let reference = reference_of(word);
@@ -193,8 +193,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// The zones of the large value that a record names, which was live until now. `None` if they are not the
-    /// value's: then they are someone else's, which is damage, and which `check` reports and a read does.
+    /// The zones of the large value that a record names, which was live until now. `None` if the zones belong
+    /// to another value: this is damage, which `check` and reads report.
     pub(super) fn zones_of(&self, _guard: &Guard<'_>, head: &RecordView<'_>) -> Option<ValueZones> {
         // SAFETY: only after this are the zones given up.
         self.heap.large_value(head.value).and_then(|value| unsafe { value.own_zones() })

@@ -9,9 +9,9 @@
 //! write that looks at the old record first ([`modify`]) does everything before it returns.
 //!
 //! Writers of one key exclude each other by the stripe of the key's hash. Sequence numbers are drawn while it
-//! is held, so their order is the order of the writes. A reader takes no lock unless a write of its very hash
-//! is parked, which it publishes then. A pinned epoch keeps every record that a reader can reach from reuse,
-//! and published records never change.
+//! is held, so their order is the order of the writes. A reader takes no lock; if a write of the same hash is
+//! parked, the reader publishes it first. A pinned epoch keeps every record that a reader can reach from
+//! reuse, and published records never change.
 
 mod append;
 mod batch;
@@ -71,19 +71,19 @@ pub(crate) struct Spine<I: Index> {
     pub(crate) admission: Arc<Admission>,
     /// Whether blind writes publish late (see [`publish`]): only if the index never fails.
     pub(crate) publishes_late: bool,
-    /// Whether garbage is counted by record: words tell how long a record is, if the index has room for that,
-    /// and bits in DRAM tell which records are dead (PACMAN section 3.2).
+    /// Whether garbage is counted by record. Words then tell the length of a record, if the index has room
+    /// for it, and bits in DRAM tell which records are dead (PACMAN section 3.2).
     pub(crate) sizes_in_words: bool,
     /// The hot keys, if their records are kept apart.
     pub(crate) hot: Option<Hot>,
-    /// Whether records tell where the index has their key, if it can say so.
+    /// Whether records have hints to their entries, if the index can give them.
     pub(crate) gives_hints: bool,
     elimination: Elimination,
-    /// Whether reads prove what they answer with (see [`proved`]).
+    /// Whether reads prove the records that they return (see [`proved`]).
     pub(crate) verifies: bool,
-    /// How its keys are walked in order, if the index keeps one.
+    /// The ordered walk over its keys, if the index keeps an order.
     in_order: Option<RangeOf<I>>,
-    /// How a checkpoint is left, if there is to be one.
+    /// The function that leaves a checkpoint, if one is to be left.
     save: Option<SaveOf<I>>,
     pub(crate) twin: Option<Twin>,
 }
@@ -108,20 +108,20 @@ pub(crate) struct Located<'g> {
     pub(crate) record: RecordView<'g>,
 }
 
-/// A record in its place, durable after the next fence, that the index does not name yet.
+/// A placed record, durable after the next fence, that the index does not name yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'k> {
     pub(crate) key: Key<'k>,
-    /// The word that the index is to have for it; that of a tombstone it will never have.
+    /// The word by which the index is to name it; a tombstone's word never enters the index.
     pub(crate) word: u64,
-    /// Its number, if it is a tombstone or may come to be as good as one.
+    /// Its number, if it is a tombstone or may expire and become one.
     pub(crate) tombstone: Option<u64>,
-    /// The place of the key in the index, as far as the index has told it.
+    /// The place of the key in the index, if the index has told it.
     pub(crate) near: Option<u64>,
 }
 
 impl Placed<'_> {
-    /// The same, with what else is known of where the key stands.
+    /// The same record, with the place of its key in the index.
     #[inline]
     fn near(self, near: Option<u64>) -> Self {
         Placed { near: self.near.or(near), ..self }
@@ -133,7 +133,7 @@ impl Placed<'_> {
 }
 
 impl Located<'_> {
-    /// Whether the word names a tombstone, which only recovery lets it do.
+    /// Whether the word names a tombstone, which exists in the index only during recovery.
     pub(crate) fn is_tombstone(&self) -> bool {
         reference_of(self.word).tag() == TOMBSTONE
     }
@@ -190,7 +190,7 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Refuses what only zones of its own could hold.
+    /// Refuses values that only zones of their own could hold.
     fn check_inline(&self, value: &[u8]) -> Result<(), Error> {
         let (len, limit) = (value.len() as u64, self.inline_limit());
         if len > limit { Err(Error::ValueTooLarge { len, limit }) } else { Ok(()) }
@@ -202,8 +202,8 @@ impl<I: Index> Spine<I> {
         self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(guard, parked))
     }
 
-    /// The word by which the index names a record of this kind and so many bytes: with them, if it has room
-    /// for that. The head of a large value has to be read when it is superseded, so its word does not tell.
+    /// The word by which the index names a record of this kind and length. It holds the length if it has
+    /// room. The word of a large value omits it, since the head must be read when it is superseded.
     #[inline]
     pub(crate) fn word(&self, reference: Reference, kind: Kind, len: u64) -> u64 {
         let reference = tagged(reference, kind);
@@ -214,7 +214,7 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// A record that was placed, for its publication.
+    /// The record that was placed, for its publication.
     #[inline]
     fn placed<'k>(
         &self,

@@ -10,7 +10,7 @@ use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
 
-/// A decision that was not carried out: the error, and the room that it wanted, in bytes and zones.
+/// A decision that was not carried out: the error, and the wanted room in bytes and zones.
 struct Refusal {
     error: Error,
     wanted: (u64, u32),
@@ -24,10 +24,10 @@ impl From<Error> for Refusal {
 }
 
 impl<I: Index> Spine<I> {
-    /// Locks `key`, shows what it has to `decide`, and carries out the decision durably.
+    /// Locks `key`, shows its value to `decide`, and carries out the decision durably.
     ///
-    /// If there is no room for the decision, the key is let go while room is made, and the decision is made
-    /// anew. So nobody is refused as long as room can be made, though others take it before the key is
+    /// If there is no room for the decision, the key is unlocked while room is made, and `decide` is called
+    /// again. So no write is refused while room can be made, even if others take the room before the key is
     /// locked.
     #[inline]
     pub(crate) fn modify<D: Decide + ?Sized>(
@@ -48,7 +48,7 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// The same with no look at how much room is left. Without `WHOLE` the value is shown empty.
+    /// Does this without a look at the room that is left. Without `WHOLE` the value is shown empty.
     #[inline]
     fn decide<const WHOLE: bool, D: Decide + ?Sized>(
         &self,
@@ -92,8 +92,7 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Shows `decide` the record that a key has, and returns the content that it is to have instead, unless
-    /// all stays as it is.
+    /// Shows the record of a key to `decide`, and returns the new content, unless nothing changes.
     #[inline(always)]
     fn ask<'c, const WHOLE: bool, D: Decide + ?Sized>(
         &self,

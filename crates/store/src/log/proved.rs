@@ -1,14 +1,13 @@
-//! Reads that believe nothing: with [`Options::verify_reads`](crate::Options::verify_reads) each record
-//! proves itself before a read or an iteration answers with it.
+//! Proved reads: with [`Options::verify_reads`](crate::Options::verify_reads) each record proves itself
+//! before a read or an iteration returns it.
 //!
-//! A lookup without proof compares the key in the record with the key that was asked for. Damage to that key
-//! makes the record another's, and the key absent; damage to the value goes unnoticed. Here a record is
-//! proved first. A word of the index that may be the key's and names no record that proves itself is damage,
-//! unless another word turns out to be the key's.
+//! A lookup without proof compares the key in the record with the key of the call. Damage to that key hides
+//! the record, and the key seems absent; damage to the value goes unnoticed. Here a record is proved first. A
+//! word of the index that may be the key's and names no proved record is damage, unless another word turns
+//! out to be the key's.
 //!
-//! An index in DRAM was built from proved records, or copied from a checkpoint that proved itself, so what it
-//! does not name is not there. An index in the pool has its own ways to notice damage, and says so on the
-//! way.
+//! An index in DRAM was built from proved records, or copied from a proved checkpoint, so a key that it does
+//! not name is absent. An index in the pool notices damage by its own checks, and reports it.
 
 use super::{Located, Spine, reference_of};
 use crate::types::error::Error;
@@ -40,7 +39,7 @@ impl<I: Index> Spine<I> {
         let Some(word) = word else {
             return wrong.map_or(Ok(None), |word| Err(self.unproved(word, key.bytes)));
         };
-        // An index that knows its keys has not asked.
+        // An index that stores keys has not called the test.
         let located = found.or_else(|| {
             let record = self.proved(guard, word).filter(|record| record.key == key.bytes)?;
             Some(Located { word, record })
@@ -67,7 +66,7 @@ impl<I: Index> Spine<I> {
         !record.is_large() || value().is_some_and(|value| unsafe { value.proved_zones() }.is_some())
     }
 
-    /// What is said of a word for this key whose record, or whose large value, does not prove itself.
+    /// The error for a word of this key whose record, or whose large value, does not prove itself.
     #[cold]
     pub(super) fn unproved(&self, word: u64, key: &[u8]) -> Error {
         let what = match key {

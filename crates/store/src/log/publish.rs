@@ -23,7 +23,7 @@ pub(crate) fn tagged(reference: Reference, kind: Kind) -> Reference {
 /// A client's writes that may be parked.
 pub(crate) type Lag = commit::Lag<Noted>;
 
-/// A client's knowledge of its parked write.
+/// The client's notes on its parked write.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Noted {
     /// The sequence number of its record.
@@ -33,16 +33,16 @@ pub(crate) struct Noted {
 }
 
 impl Noted {
-    /// Of a record with this number, that was placed.
+    /// The note for a record with this number, that was placed.
     pub(super) fn of(sequence: u64, placed: &Placed<'_>) -> Noted {
         Noted { sequence, is_tombstone: placed.tombstone.is_some() }
     }
 }
 
 impl<I: Index> Spine<I> {
-    /// Commits a placed record late: parks it at its stripe, durable. Before the fence it asks for the old
-    /// record of the put before, so that this arrives while the fence waits. Parking ends an
-    /// [offer](StripeGuard::offer) and unlocks the key.
+    /// Commits a placed record late: parks it at its stripe, durable. Before the fence it prefetches the old
+    /// record of the put before, which arrives during the fence. Parking ends an [offer](StripeGuard::offer)
+    /// and unlocks the key.
     #[inline(always)]
     pub(super) fn park(
         &self,
@@ -97,7 +97,7 @@ impl<I: Index> Spine<I> {
         let Entry { parked, more: Noted { sequence, is_tombstone }, key } = entry;
         let Some(own) = parked.take() else { return };
         self.stripes.finish(own.hash, |parked, newest| {
-            // The number tells, not the place: another thread may have published the write since, and another
+            // The number decides, not the place: another thread may have published the write since. Another
             // write of the key, with an expiry or without, may stand in its place by now.
             let is_own = newest == *sequence || (self.twin == Some(Twin::OwnByPlace) && parked == own);
             if is_own {
@@ -111,7 +111,7 @@ impl<I: Index> Spine<I> {
         });
     }
 
-    /// Asks for the old record of the client's last parked write; the index lines that name it have arrived.
+    /// Prefetches the old record of the client's last parked write, whose index lines have arrived.
     #[inline]
     pub(super) fn prefetch_old(&self, guard: &Guard<'_>, lag: &Lag) {
         let youngest = lag.youngest();
@@ -132,7 +132,7 @@ impl<I: Index> Spine<I> {
         lag.catch_up(|entry| self.publish_own(&guard, writers.cold.shard, entry));
     }
 
-    /// Publishes the write that is parked for this hash, if one is: every read comes here first.
+    /// Publishes the write that is parked for this hash, if there is one: every read begins with this.
     #[inline]
     pub(crate) fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
         self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
@@ -169,8 +169,8 @@ impl<I: Index> Spine<I> {
         mourner.dismiss();
     }
 
-    /// Lets readers see a durable record, and releases the one before it, most likely `known`. The key's
-    /// stripe is held, or being published.
+    /// Shows readers a durable record, and releases the one before it, most likely `known`. The key's stripe
+    /// is held, or its publication is under way.
     #[inline]
     pub(super) fn publish(
         &self,

@@ -27,7 +27,7 @@ struct Put<'p> {
 }
 
 impl<I: Index> Spine<I> {
-    /// Gives a key this value, or deletes it with [`Kind::Tombstone`], whatever it was.
+    /// Gives a key this value, or deletes it with [`Kind::Tombstone`], without a look at the old record.
     #[inline]
     pub(crate) fn write_blind(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         self.check_key(content.key)?;
@@ -41,7 +41,7 @@ impl<I: Index> Spine<I> {
         self.write_record(session, content)
     }
 
-    /// The same for a checked content that fits a record, without giving compaction its share of work first.
+    /// Does this for a checked content that fits a record, without giving compaction its share of work first.
     #[inline]
     pub(super) fn write_record(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         let Session { participant, writers, lag } = session;
@@ -68,7 +68,7 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Asks for the lines of index and stripe, and decides where the record goes. Holds nothing.
+    /// Prefetches the lines of index and stripe, and decides where the record goes. Holds nothing.
     #[inline(always)]
     fn aim<'p>(
         &self,

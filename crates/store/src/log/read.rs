@@ -9,8 +9,7 @@ use quipu_parts::index::{Index, Key};
 use quipu_parts::record::RecordView;
 use std::borrow::Cow;
 
-/// Lines of a record that a batched get asks for ahead; the hardware fetches the rest of a longer one by
-/// itself.
+/// Lines of a record that a batched get prefetches; the hardware fetches the rest of a longer one.
 const AHEAD: u64 = 4;
 
 /// References of one piece of the index, for iteration.
@@ -53,13 +52,13 @@ impl<I: Index> Spine<I> {
             // The key's own word may be the one that is wrong.
             return wrong.map_or(Ok(None), |word| Err(self.names_no_record(word)));
         };
-        // An index that knows its keys has not asked, so that any other record is a damaged one.
+        // An index that stores keys has not called the test, so any other record is a damaged one.
         let located = found.or_else(|| self.named::<WHOLE>(guard, word, key.bytes));
         located.map_or_else(|| Err(self.names_no_record(word)), |located| Ok(Some(located)))
     }
 
-    /// Where the record stands that a word of the index names. `None` for a word of no zone, as damage leaves
-    /// it in an index in the pool.
+    /// The place of the record that a word of the index names. `None` for a word of no zone, which is damage
+    /// in an index in the pool.
     #[inline]
     pub(crate) fn place_of(&self, word: u64) -> Option<u64> {
         let reference = reference_of(word);
@@ -99,7 +98,7 @@ impl<I: Index> Spine<I> {
         (record.key == key).then_some(Located { word, record })
     }
 
-    /// The record that a word of the index names, but for its value.
+    /// The record that a word of the index names, without its value.
     pub(crate) fn record_of<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
         let offset = self.place_of(word)?;
         // SAFETY: as in `named`.
@@ -118,7 +117,7 @@ impl<I: Index> Spine<I> {
         self.find::<true>(guard, key)
     }
 
-    /// The record of `key`, but for its value.
+    /// The record of `key`, without its value.
     pub(crate) fn head<'g>(
         &'g self,
         guard: &'g Guard<'_>,
@@ -129,7 +128,7 @@ impl<I: Index> Spine<I> {
         self.find::<false>(guard, key)
     }
 
-    /// Copies the value of `key` into `out`, replacing what was there; whether there is one.
+    /// Copies the value of `key` into `out` in place of its contents; returns whether there is one.
     #[inline(always)]
     pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         out.clear();
@@ -155,7 +154,7 @@ impl<I: Index> Spine<I> {
         Ok(record.filter(|record| !self.has_expired(record)))
     }
 
-    /// Whether the time of a record has passed: it is as good as a tombstone then.
+    /// Whether a record has expired: it acts as a tombstone then.
     #[inline]
     pub(crate) fn has_expired(&self, record: &RecordView<'_>) -> bool {
         record.expires != 0 && self.has_passed(record.expires)
@@ -212,8 +211,8 @@ impl<I: Index> Spine<I> {
         self.each(guard, move |word| Ok(self.key_of(guard, word)?.map(Cow::Borrowed)))
     }
 
-    /// What `of` makes of every word of the index. A record that is damaged is an error in its place; an
-    /// index that does not say how to go on is the last one.
+    /// The results of `of` for every word of the index. A damaged record is an error in its place. If the
+    /// index does not tell how to continue, that error is the last item.
     fn each<'g, T>(
         &'g self,
         guard: &'g Guard<'g>,
@@ -238,8 +237,8 @@ impl<I: Index> Spine<I> {
         })
     }
 
-    /// The key of a record that a word of the index names, unless it has expired. Where reads are proved the
-    /// record is, with its value, but for the zones of a large one.
+    /// The key of a record that a word of the index names, unless it has expired. Where reads are proved, the
+    /// record is proved with its value, except the zones of a large one.
     pub(super) fn key_of<'g>(&'g self, guard: &'g Guard<'_>, word: u64) -> Result<Option<&'g [u8]>, Error> {
         let record = match self.verifies {
             true => self.record_for_pair(guard, word)?,

@@ -3,11 +3,10 @@
 //!
 //! Recovery is a normal code path: no clean shutdown is needed, and it may itself crash at any point and
 //! start again. It has two halves. The first only reads: every segment is scanned, every record proved, the
-//! index built. If anything is damaged it stops there, and the pool has not been changed. The second makes
-//! what was found durable for good: the tails of segments that were open are flushed (a record that was read
-//! from a cache must not vanish with a later power failure) and marked with their end, so that no run ever
-//! appends to a segment of an earlier one; segments without a record are freed, and so are zones of large
-//! values that no record names any more. All of it is fenced before the store is handed out.
+//! The second makes the findings durable for good. It flushes the tails of open segments, since a record that
+//! was read from a cache must not vanish with a later power failure. It marks their ends, so that no run ever
+//! appends to a segment of an earlier one. It frees segments without a record, and zones of large values that
+//! no record names any more. All of it is fenced before the store is handed out.
 
 pub(crate) mod durable;
 mod findings;
@@ -51,7 +50,7 @@ struct Pending<'a> {
     record: RecordView<'a>,
 }
 
-/// Opens a pool that was closed from what its checkpoint told.
+/// Opens a pool that was closed from its loaded checkpoint.
 pub(crate) fn resume<I: Imaged>(
     spine: &mut Spine<I>,
     loaded: Loaded<I>,
@@ -127,8 +126,8 @@ pub(crate) fn recover<I: Index>(
     spine.settle_segments(findings)
 }
 
-/// Lets the index name the latest of all records that prove themselves. Nothing is changed. `progress` is
-/// told the segments done and in all.
+/// Builds the index of the latest of all records that prove themselves. The pool is not changed. `progress`
+/// is told the segments done and in all.
 pub(crate) fn scan_all<I: Index>(
     spine: &Spine<I>,
     threads: usize,
@@ -169,7 +168,7 @@ pub(crate) fn scan_all<I: Index>(
 }
 
 impl<I: Index> Spine<I> {
-    /// What is said of a segment whose zone the zone table has lost.
+    /// The damage of a segment whose zone the zone table has lost.
     fn lost_by_table(&self, zone: ZoneId) -> DamagedPlace {
         let space = self.heap.space();
         let what = "a segment with records whose zone the zone table takes for free".into();
@@ -269,9 +268,9 @@ impl<I: Index> Spine<I> {
                         true => scan.pass_hole(&self.drawn(), &mut effort),
                         false => PastHole::Nothing,
                     };
-                    // The run died while it wrote several records under one fence, of which any may have
-                    // arrived; or one that nobody wrote in part was damaged since. The records
-                    // behind it count in either case.
+                    // Either the run died while it wrote several records under one fence, of which any may
+                    // have arrived. Or a record that was written whole was damaged since. The records behind
+                    // it count in either case.
                     let end = match passed {
                         PastHole::Nothing => break,
                         PastHole::Record => scan.offset(),
@@ -331,22 +330,21 @@ impl<I: Index> Spine<I> {
         is_proved
     }
 
-    /// Lets the index name this record, unless it names a later one of the same key. A copy that compaction
-    /// made says the same as its original; but that of a record that had expired is a tombstone, which is
-    /// final.
+    /// Lets the index name this record, unless it names a later one of the same key. A copy by compaction
+    /// equals its original. But the copy of a record that had expired is a tombstone, which is final.
     fn adopt(&self, guard: &Guard<'_>, shard: Shard, pending: Pending<'_>) -> Result<(), Error> {
         let Pending { sealed, hash, reference, record } = pending;
         let (len, sequence) = (record.header.record_len(), record.header.sequence.get());
         let word = self.word(reference, record.kind(), len);
         let is_tombstone = record.kind() == Kind::Tombstone;
-        // A record that has expired says what a tombstone says. Not a large one: a tombstone of its number
+        // An expired record means the same as a tombstone. A large one does not: a tombstone of its number
         // may have outlived its zones.
         let is_final = |record: &RecordView<'_>| match record.kind() {
             Kind::Value => self.has_expired(record),
             kind => kind == Kind::Tombstone && self.twin != Some(Twin::TombstoneNotFinal),
         };
-        // Of a record and a copy that says the same, the one in a sealed segment: if compaction was cut off,
-        // what it had not finished then holds nothing that is needed.
+        // Of a record and its equal copy, the one in a sealed segment wins: if compaction was cut off, its
+        // unfinished segment then holds nothing that is needed.
         let rank = |record: &RecordView<'_>, sealed| (record.header.sequence.get(), is_final(record), sealed);
         let key = Key { bytes: record.key, hash };
         let _stripe = self.lock(guard, hash);
@@ -376,9 +374,9 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Whether the index names nothing in this segment, tombstones included. It then need not be kept: in a
-    /// full pool, a run that dies soon after compaction took the last zone would otherwise leave none to the
-    /// next.
+    /// Whether the index names no record in this segment, tombstones included. The segment is then freed: in
+    /// a full pool, a run that dies soon after compaction took the last zone would otherwise leave no zone to
+    /// the next.
     fn is_needless(&self, info: &SegmentInfo) -> Result<bool, Error> {
         let participant = self.epochs.register();
         let guard = participant.pin();
@@ -401,7 +399,7 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Takes the tombstones that won out of the index: a reader needs none, absence says the same.
+    /// Takes the tombstones that won out of the index: to readers a tombstone and absence are equal.
     pub(crate) fn drop_tombstones(&self) -> Result<(), Error> {
         let participant = self.epochs.register();
         let mut cursor = I::Cursor::default();
@@ -446,7 +444,7 @@ impl<I: Index> Spine<I> {
             }
             self.region().fence();
         }
-        // Excused or accepted: no later open has that excuse.
+        // Damage that was excused or accepted now: no later open has that excuse.
         findings.orphans.iter().for_each(|zone| self.heap.give_up(*zone));
         if lost {
             for zone in &findings.headless {
@@ -467,8 +465,8 @@ impl<I: Index> Spine<I> {
         let free_given_up = || findings.given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
         let values_first = self.twin == Some(Twin::ValuesFreedBeforeGivenUp);
         if !values_first {
-            // That a segment was given up may be in a cache too. It would come back with a head whose value
-            // is gone, and which nothing supersedes if it has expired.
+            // The mark of a given-up segment may be in a cache too. The segment would return with a head
+            // whose value is gone. If that head has expired, nothing supersedes it.
             free_given_up();
         }
         for (info, _) in &findings.needless {

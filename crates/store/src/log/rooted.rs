@@ -1,4 +1,4 @@
-//! Indexes in the pool: what the superblock remembers of each.
+//! Indexes in the pool, and the settings of each in the superblock.
 
 use crate::settings::bucket_table::MpkvSettings;
 use crate::settings::image::Image;
@@ -10,10 +10,10 @@ use quipu_parts::index::{InPool, PmWords};
 
 /// An index that survives a crash by itself.
 pub(crate) trait Rooted: InPool {
-    /// What the superblock remembers of it.
+    /// Its settings in the superblock.
     type Remembered: Image;
 
-    /// The shape that is remembered, or the smallest.
+    /// The remembered shape, or the smallest.
     fn shape(remembered: &Self::Remembered, is_tiny: bool) -> Self::Settings;
 }
 

@@ -1,9 +1,9 @@
 //! Salvage: the records of a damaged pool that prove themselves, copied into a new one, and the keys of those
 //! that do not.
 //!
-//! The damaged pool is only read. Its records are found as recovery finds them, but unreadable bytes are
-//! passed over. In the bytes that were passed over, a header may still be legible, though nothing proves it:
-//! so keys can be named whose latest record is lost, with the older one, if there is one, in its place.
+//! The damaged pool is only read. Its records are found as in recovery, but unreadable bytes are passed over.
+//! In these bytes a header may still be legible, though nothing proves it. So the report can name keys whose
+//! latest record is lost; the new pool has an older record of such a key, if there is one.
 
 use super::recovery::{self, Findings};
 use crate::engine::Session;
@@ -24,8 +24,8 @@ struct Legible {
     is_deletion: bool,
 }
 
-/// Copies what proves itself of the pool of `spine`, whose index is still empty. `wrong` is what its metadata
-/// was found guilty of.
+/// Copies all proved records from the pool of `spine`, whose index is still empty. `wrong` is the known
+/// damage of its metadata.
 pub(crate) fn salvage<I: Index>(
     spine: &Spine<I>,
     wrong: &[SpaceError],
@@ -58,8 +58,8 @@ pub(crate) fn salvage<I: Index>(
     Ok(SalvageReport { keys, damage: Damage { places: findings.damage }, lost })
 }
 
-/// Compares what is legible where nothing proves itself, or in segments whose zones are taken for free, with
-/// what proves itself elsewhere. Such a segment counts for nothing where it is excused.
+/// Compares legible records in unproved bytes, or in segments whose zones count as free, with the proved
+/// records elsewhere. Such a segment does not count where it is excused.
 pub(crate) fn lost_keys<I: Index>(
     spine: &Spine<I>,
     guard: &Guard<'_>,
@@ -92,8 +92,8 @@ pub(crate) fn lost_keys<I: Index>(
     legible.into_iter().filter_map(verdict).collect()
 }
 
-/// Notes the latest of what looks like a record in these bytes: a known kind, lengths that fit, and a
-/// sequence number that the pool's clock may have drawn, which few other bytes look like.
+/// Notes the latest legible record of each key in these bytes. It looks like a record: a known kind, lengths
+/// that fit, and a sequence number that the pool's clock may have drawn, which few other bytes look like.
 fn read<I: Index>(spine: &Spine<I>, start: u64, len: u64, legible: &mut BTreeMap<Vec<u8>, Legible>) {
     let ceiling = spine.heap.space().superblock().clock_ceiling.get();
     let len = len.min(spine.region().len().saturating_sub(start));

@@ -1,4 +1,4 @@
-//! Keys in their order and against it, where the index keeps them so.
+//! Keys in order and in reverse, where the index keeps an order.
 
 use super::Spine;
 use crate::types::error::Error;
@@ -9,12 +9,12 @@ use quipu_parts::index::{BothWays, Index, IndexError};
 use std::borrow::Cow;
 use std::ops::Bound;
 
-/// Keys whose records are asked for together.
+/// Keys whose records are prefetched together.
 const AT_ONCE: usize = 32;
 
-/// A scan from both ends. The last key told at an end bounds the other end, so they meet where nothing is
-/// left between them. It does not bound its own: the walk of the index goes on in order, whatever a damaged
-/// key says.
+/// A scan from both ends. The last key returned at an end bounds the other end, so they meet where nothing is
+/// left between them. It does not bound its own end: the walk of the index continues in order, whatever a
+/// damaged key says.
 pub(super) struct Ordered<'g, I: BothWays> {
     spine: &'g Spine<I>,
     guard: &'g Guard<'g>,
@@ -22,10 +22,10 @@ pub(super) struct Ordered<'g, I: BothWays> {
     to: Bound<Cow<'g, [u8]>>,
     front: Option<Walk<I::Scan>>,
     back: Option<Walk<I::ScanBack>>,
-    /// The last keys that the front and the back have told.
+    /// The last keys that the front and the back have returned.
     told: [Option<&'g [u8]>; 2],
-    /// Words of records that were told to be damaged, which the other end is not to tell again: their keys
-    /// prove nothing.
+    /// Words of records that were reported as damaged, so that the other end does not report them again:
+    /// their keys prove nothing.
     damaged: Vec<u64>,
     ended: bool,
 }
@@ -70,7 +70,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
                 Err(error) if self.is_news(word) => return Some(Err(error)),
                 Err(_) => continue,
             };
-            // The bounds come before the value: a large one that is not asked for is neither copied nor
+            // The bounds are tested before the value: a large value outside of them is neither copied nor
             // proved.
             let (key, [front, back]) = (record.key, self.told);
             let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
@@ -99,7 +99,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
         None
     }
 
-    /// Whether the damaged record of a word was not told before. Only another end could come to it again.
+    /// Whether the damaged record of a word was not reported before. Only the other end could meet it again.
     #[cold]
     fn is_news(&mut self, word: u64) -> bool {
         let is_news = self.front.is_none() || self.back.is_none() || !self.damaged.contains(&word);
@@ -164,7 +164,7 @@ fn is_below(to: &Bound<Cow<'_, [u8]>>, key: &[u8]) -> bool {
     }
 }
 
-/// How far a walk of the index has come, and the words that the scan is about to look at.
+/// The position of a walk in the index, and the words that the scan looks at next.
 struct Walk<S> {
     scan: S,
     words: Vec<u64>,
@@ -176,7 +176,7 @@ impl<S> Walk<S> {
         Walk { scan, words: Vec::with_capacity(AT_ONCE), next: 0 }
     }
 
-    /// The word of the next key; `more` adds words, or says that there are none.
+    /// The word of the next key; `more` adds words, or reports that there are none.
     #[inline]
     fn next<I: Index>(
         &mut self,

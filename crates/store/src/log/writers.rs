@@ -1,5 +1,5 @@
-//! The writers of a client: one for records that are hot, if these are kept apart, and one for all others
-//! (PACMAN section 3.4).
+//! The writers of a client: one for hot records, if these are kept apart, and one for all others (PACMAN
+//! section 3.4).
 //!
 //! Deletions and atomic batches go with the others.
 
@@ -81,8 +81,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Leaves a client's segments to others: everything that could be cleaned may be in these. A hot record
-    /// may then go to a segment that was for the others, where there is no zone for another one.
+    /// Leaves a client's segments to others: all reclaimable bytes may be in them. A hot record may then go
+    /// to a segment of the others, if no zone is free for another one.
     pub(super) fn leave(&self, writers: &mut Writers) {
         writers
             .each()

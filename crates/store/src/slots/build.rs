@@ -1,7 +1,7 @@
 //! Putting a slot store together: its parts, and the memory of its index.
 //!
-//! The index is created before the first chunk of the heap; so a pool that names no index and has a zone in
-//! use is damaged, and one that has none in use was not finished, and is finished when it is opened.
+//! The index is created before the first chunk of the heap. So a pool without an index and with a zone in use
+//! is damaged. A pool without both was not finished, and the open finishes it.
 
 use super::{SlotSpine, recovery};
 use crate::engine::NO_SALVAGE;
@@ -21,27 +21,27 @@ use quipu_parts::record::Certifier;
 use quipu_parts::space::{Feature, Space};
 use std::sync::Arc;
 
-/// What a design makes of a slot store.
+/// The choices of a design for a slot store.
 pub(crate) struct SlotParts {
     /// Whether records of one size are updated in place.
     pub(crate) updates_in_place: bool,
     /// Whether puts are published by later writes of their client.
     pub(crate) late: bool,
-    /// Free blocks that only reclamation gets at, and deletions where these are records.
+    /// Free blocks that are reserved for reclamation, and for deletions if these are records.
     pub(crate) reserve: usize,
 }
 
-/// Bytes of a zone at least, unless another size is asked for: blocks are aligned in it to the DIMMs, and
-/// what is left over at its ends should not count.
+/// The least bytes of a zone, unless another size is asked for: blocks are aligned in it to the DIMMs, and
+/// the rest at its ends should not count.
 const LEAST_ZONE: u64 = 256 << 10;
 
-/// Free zones that the heap leaves to an index in the pool, of so many: the index is the last to find that
-/// the pool is full.
+/// Free zones that the heap leaves to an index in the pool, of so many: the index is to be the last that
+/// finds the pool full.
 fn index_share(zones: u32) -> u32 {
     (zones / 32).max(1)
 }
 
-/// What records do not prove that stand in slots or in the logs of pages.
+/// Facts that records in slots or in the logs of pages do not prove.
 const UNPROVED: &[&str] = &[
     "the bytes of keys and values",
     "the sequence numbers of records",
@@ -49,7 +49,7 @@ const UNPROVED: &[&str] = &[
 ];
 
 impl SlotParts {
-    /// What it can do.
+    /// Its capabilities.
     pub(crate) const fn capabilities(&self) -> Capabilities {
         Capabilities {
             large_values: true,
@@ -66,7 +66,7 @@ impl SlotParts {
         }
     }
 
-    /// Opens a store whose index is in DRAM. With `REDUCED`, bits in DRAM tell what is dead.
+    /// Opens a store whose index is in DRAM. With `REDUCED`, bits in DRAM tell which records are dead.
     pub(crate) fn open<const REDUCED: bool>(
         &self,
         site: Site<'_>,
@@ -95,7 +95,7 @@ impl SlotParts {
         self.finish::<PmNodes, false>(site, &settings, index, clock)
     }
 
-    /// The store of a new pool, with room in it, or that of one that was just mapped, recovered.
+    /// The store of a new pool, with its first room, or of a mapped pool, recovered.
     fn finish<M: NodeMemory, const REDUCED: bool>(
         &self,
         site: Site<'_>,
@@ -118,7 +118,7 @@ impl SlotParts {
         Ok(Opened { engine: Arc::new(spine), recovery })
     }
 
-    /// The spine over these parts, and what is damaged of the heap's chunks.
+    /// The spine over these parts, and the damage of the heap's chunks.
     fn spine<M: NodeMemory, const REDUCED: bool>(
         &self,
         site: &Site<'_>,

@@ -25,7 +25,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// Changes eight bytes of a value in place (section 4.4): `at` bytes into it, a little-endian number.
-    /// Returns what stood there; `None` if there is no such key.
+    /// Returns the old number; `None` if there is no such key.
     #[inline]
     pub(crate) fn update_in_place(
         &self,
@@ -50,8 +50,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.find_and(&guard, hash, key, |offset| Ok(self.heap.update_in_place(offset, key, at, change)?))
     }
 
-    /// Changes a record that is found by a search that compares keys, again and again while it moves. Takes
-    /// the first change of a run too. `None` if there is no such key.
+    /// Changes a record that is found by a search that compares keys, again and again while it moves. The
+    /// first change of a run comes here too. `None` if there is no such key.
     #[cold]
     fn find_and<T>(
         &self,
@@ -71,13 +71,13 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Where the record of a key is, for a caller that did not find it at the index's first answer. The
-    /// record has moved since, the slot was filled again with another key's, or another key has this hash,
-    /// which is next to impossible.
+    /// The place of a key's record, for a caller that did not find it at the index's first answer. The record
+    /// has moved since, or its slot holds another key's record now. Or another key has this hash, which is
+    /// very unlikely.
     ///
-    /// The lock of the segment keeps each record in its slot until it has been looked at. Without the lock,
-    /// the slot of a record that moves again could be another key's at each look, and a key that was always
-    /// there would seem absent.
+    /// The lock of the segment keeps each record in its slot during the comparison. Without the lock, a
+    /// record could move before each look, so that its slot holds another key's record. A key that is present
+    /// would then seem absent.
     #[cold]
     pub(super) fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
         if self.twin == Some(Twin::SecondLookUnlocked) {
@@ -86,7 +86,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.index.lock(hash).named(|word| self.is_record_of(word, key)).map(Self::offset_of)
     }
 
-    /// Whether a word names a record of this key. Asks for what a change of that record touches.
+    /// Whether a word names a record of this key. Prefetches the lines that a change of that record touches.
     #[inline]
     pub(super) fn is_record_of(&self, word: u64, key: &[u8]) -> bool {
         if REDUCED {
@@ -115,7 +115,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Deletes a record by its mark.
     #[inline]
     pub(super) fn unmark(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
-        // The first answer of the index is tried without a look at the key.
+        // The first answer of the index is tried without a comparison of keys.
         if let Some(word) = self.index.candidate(guard, hash)
             && self.has_begun()
             && self.unmark_if_named(guard, hash, key, word)?
@@ -129,12 +129,12 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Ok(self.find_and(guard, hash, key, unmark)?.is_some())
     }
 
-    /// Deletes the record of a key if it is the one of this word, and has not moved since the index said so.
+    /// Deletes the record of a key if it is this word's and has not moved since the index returned the word.
     #[inline(always)]
     fn unmark_if_named(&self, guard: &Guard<'_>, hash: u64, key: &[u8], word: u64) -> Result<bool, Error> {
         let Some(held) = self.heap.hold(Self::offset_of(word)) else { return Ok(false) };
-        // Locked, and searched, before the fence, as for a put, and while the record is still on its way from
-        // memory.
+        // The entry is locked and searched before the fence, as for a put, while the record is still on its
+        // way from memory.
         let Some(entry) = self.index.lock(hash).entry_of(word) else { return Ok(false) };
         let is_gone = held.key_is(key) && held.delete()?;
         if is_gone {

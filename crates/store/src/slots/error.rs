@@ -1,4 +1,4 @@
-//! What the errors of a heap of slots are to a caller of the store.
+//! Errors of a heap of slots as errors of the store.
 
 use crate::types::error::Error;
 use quipu_parts::heap::slots::SlotError;

@@ -8,15 +8,15 @@ use quipu_parts::heap::slots::{Offset, SlotError};
 use quipu_parts::index::Cursor;
 use quipu_parts::index::cceh::NodeMemory;
 
-/// How often a record is looked for whose place the index has changed meanwhile. One that is never where the
-/// index says is damaged.
+/// Looks for a record whose place in the index changes meanwhile. A record that is never at its place in the
+/// index is damaged.
 const ATTEMPTS: u32 = 64;
 
-/// Copies of both.
+/// A key and its value, copied.
 pub(super) type KeyAndValue = (Vec<u8>, Vec<u8>);
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// All that `of` finds, by hash and word of the index, or what is damaged in its place. Every key present
+    /// All results of `of`, by hash and word of the index, or the damage in their place. Every key present
     /// throughout is asked for exactly once.
     pub(super) fn each<'g, T: 'g>(
         &'g self,
@@ -39,14 +39,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }))
     }
 
-    /// Deletes every key that there is when this begins; as [`crate::Client::clear`].
+    /// Deletes every key that is present when this begins; as [`crate::Client::clear`].
     pub(crate) fn clear(&self, session: &mut SlotSession) -> Result<(), Error> {
         self.admit_write()?;
         let (mut cursor, mut entries, mut damage) = (Cursor::default(), Vec::new(), Vec::new());
         self.settle_all(&session.pin())?;
         loop {
-            // Copies, so that nothing is pinned while a delete waits for room; of the words none is left for
-            // another epoch.
+            // Keys are copied, so that nothing is pinned while a delete waits for room. No word outlives its
+            // epoch.
             let mut keys = Vec::new();
             {
                 let guard = session.pin();
@@ -67,7 +67,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// The record that was named by this word, or the one that has come in its place.
+    /// The record that was named by this word, or the one that has replaced it.
     pub(super) fn record_of(
         &self,
         guard: &Guard<'_>,
@@ -93,7 +93,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         })
     }
 
-    /// What `read` finds at the place that this word names, or at the one that has come in its place.
+    /// The result of `read` at the place that this word names, or at the place that has replaced it.
     fn named<T>(
         &self,
         guard: &Guard<'_>,
@@ -105,7 +105,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             if let Some(found) = read(Self::offset_of(word))? {
                 return Ok(Some(found));
             }
-            // Superseded, moved or deleted since: the index knows.
+            // The record was superseded, moved or deleted since: the index knows its successor.
             match self.index.get(guard, hash, |_| true) {
                 Some(named) => word = named,
                 None => return Ok(None),

@@ -6,29 +6,28 @@
 //! at hand, and clears the mark under the first fence of the new record:
 //!
 //! ```text
-//! put n   page held | publish n - 2 | write n | fence | mark n | look for n - 1's old record | fence | park n | page free
-//!                     +--- key of n - 2 and page of its old record held ---------------------------------------------+
+//! put n  page held | publish n - 2 | write | fence | mark | find old of n - 1 | fence | park n | page free
+//!                    +----- key of n - 2 and page of its old record held ------------------------------+
 //! ```
 //!
-//! *What is held.* Until the first fence has ended, another client could delete the new record of `n - 2`
-//! durably while the old one is still marked, or write to the old one's place; so key and page are held. They
-//! are held until the put ends, since a lock that is let go between the fences gains nothing that was
-//! measured. While they are held the put waits for fences and for the index's segment, whose holder waits for
-//! nothing. If the page of the old record cannot be had at once, that record is released behind the fences,
-//! with one of its own; the holder of its page waits for no stripe.
+//! *Locks.* Before the first fence ends, another client could delete the new record of `n - 2` durably while
+//! the old one is still marked, or write to the old slot. So key and page are held. They are held until the
+//! put ends: an earlier unlock gained nothing measurable. Meanwhile the put waits for fences and for the
+//! index's segment, whose holder waits for nothing. If the page of the old record cannot be locked at once,
+//! that record is released behind the fences, with one of its own; the holder of its page waits for no
+//! stripe.
 //!
-//! *Readers.* A reader or writer that comes for the key first publishes the put
-//! ([`SlotSpine::publish_parked`]), with a fence of its own. A put is parked while its page is still held: a
-//! reader with an older offset of its slot may find the key there, and no later reader may miss what it has
-//! read.
+//! *Readers.* A reader or writer of the key first publishes the put ([`SlotSpine::publish_parked`]), with a
+//! fence of its own. A put is parked while its page is still held. Otherwise a reader with an older offset of
+//! its slot could find the key there, and a later reader could miss it.
 //!
-//! *Crashes.* A crash finds both records marked, and the higher sequence number counts. Some puts are
-//! therefore published before they return (`now`): with the paper's tie break, which does not tell; with an
-//! index in the pool, which may refuse; where bits in DRAM tell what is dead, and the old record is not even
-//! looked at; and with a value in blocks of its own, which others would have to read to learn the key.
+//! *Crashes.* A crash finds both records marked, and the higher sequence number counts. The paper's tie break
+//! reads no numbers, so its puts are published before they return (`now`). So are those with an index in the
+//! pool, which may refuse, and those with `REDUCED`, which does not even read the old record. So is a value
+//! in blocks of its own: another publisher would have to read it to learn the key.
 //!
-//! *Reclamation.* A parked record is marked and not named by the index. So it is left alone, and its block is
-//! not freed; the record that it has replaced is still named, and moves like any other. A cleaner that finds
+//! *Reclamation.* A parked record is marked and not named by the index. So it stays in place, and its block
+//! is not freed. The index still names the replaced record, which moves like any other. A cleaner that finds
 //! a block that it cannot free has all parked puts published.
 
 use super::{SlotSession, SlotSpine};
@@ -42,27 +41,27 @@ use quipu_parts::sync::Waiter;
 /// A client's puts that may be parked.
 pub(super) type Lag = commit::Lag<Seen>;
 
-/// What its client knows of a put that is parked.
+/// The client's notes on its parked put.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Seen {
     /// The sequence number of its record.
     pub(super) sequence: u64,
-    /// What the index had for its key after it was parked.
+    /// The index's entry for its key after it was parked, if any was seen.
     pub(super) sighting: Sighting,
 }
 
-/// An earlier put that the index has learned of. Its key and the page of its old record are held until this
-/// drops, behind the fences of the put that publishes it and behind that put's page.
+/// An earlier put that the index now names. Its key and the page of its old record are held until this drops,
+/// behind the fences of the put that publishes it and behind that put's page.
 #[derive(Default)]
 pub(super) struct Earlier<'s> {
-    /// The record that it has replaced, if it is to be released behind the fences.
+    /// The replaced record, if it is to be released behind the fences.
     old: Option<Offset>,
     releasing: Option<Releasing<'s>>,
     taken: Option<Taken<'s>>,
 }
 
 impl<'s> Earlier<'s> {
-    /// Begins to release the record that the put has replaced, and holds its key.
+    /// Begins to release the replaced record, and holds the key.
     #[inline]
     fn hold(&mut self, heap: &'s SlotHeap, taken: Taken<'s>, old: Option<Offset>) {
         self.taken = Some(taken);
@@ -72,7 +71,7 @@ impl<'s> Earlier<'s> {
         }
     }
 
-    /// Clears the mark of the old record, if its page could be had at once. Durable with the next fence.
+    /// Clears the mark of the old record, if its page was locked at once. Durable with the next fence.
     #[inline]
     pub(super) fn clear(&self) {
         if let Some(releasing) = &self.releasing {
@@ -80,7 +79,7 @@ impl<'s> Earlier<'s> {
         }
     }
 
-    /// Releases the old record durably, if its page could not be had at once. The caller has this claim.
+    /// Releases the old record durably, if its page was not locked at once. The caller has this claim.
     #[inline]
     pub(super) fn release_rest(&self, claim: &Claim<'_, '_>) {
         if let Some(old) = self.old {
@@ -90,17 +89,17 @@ impl<'s> Earlier<'s> {
     }
 }
 
-/// Lets other threads of a simulation get far enough to meet what a broken store has left open.
+/// Lets other threads of a simulation reach the gap that a broken store leaves.
 fn let_others_on() {
     let mut others = Waiter::default();
     (0..40).for_each(|_| others.wait());
 }
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// Whether anything is ever parked in a store of this kind.
+    /// Whether a store of this kind ever parks a put.
     const MAY_LAG: bool = !REDUCED && M::MARK == 0;
 
-    /// Whether a store publishes late of which `wanted` says whether it is to.
+    /// Whether a store publishes late if that is `wanted`.
     pub(super) fn may_publish_late(wanted: bool, tie_break: TieBreak) -> bool {
         wanted && Self::MAY_LAG && tie_break == TieBreak::Sequence
     }
@@ -111,17 +110,17 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Self::MAY_LAG && self.publishes_late
     }
 
-    /// Lets the index learn of the put before the last, if it is still parked, and begins to release the
+    /// Publishes the put before the last in the index, if it is still parked, and begins to release the
     /// record that it has replaced.
     #[inline]
     pub(super) fn publish_oldest<'s>(&'s self, guard: &Guard<'_>, lag: &mut Lag, earlier: &mut Earlier<'s>) {
         let entry = lag.oldest();
         let Some(own) = entry.parked.take() else { return };
-        // Another thread that has taken it publishes it, and may have parked another put, which is its own.
+        // A thread that has taken this put publishes it, and may have parked another put, which is its own.
         let Some(taken) = self.stripes.take(own) else { return };
         // A later write of this key has a higher number. So if the number is still ours, this put has been
-        // parked all the time, and a key that the index did not have then is not there now: reclamation
-        // replaces, and adds nothing.
+        // parked all the time. A key that the index lacked then is still absent: reclamation only replaces
+        // entries.
         let Seen { sequence, sighting } = entry.more;
         let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
         let mourner = self.admission.mourner();
@@ -157,7 +156,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Looks for the old record of the last put, whose index line has arrived by now, and asks for it.
+    /// Finds the old record of the last put, whose index line has arrived by now, and prefetches it.
     #[inline]
     pub(super) fn look_for_old(&self, guard: &Guard<'_>, lag: &mut Lag) {
         let last = lag.youngest_mut();
@@ -168,7 +167,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Parks a record in a store that is broken on purpose: its page is let go before.
+    /// Parks a record in a store that is broken on purpose: its page is unlocked before.
     #[cold]
     pub(super) fn park_behind_page(&self, stripe: &StripeGuard<'_>, parked: Parked, claim: Claim<'_, '_>) {
         drop(claim);
@@ -176,7 +175,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         stripe.park(parked, || ());
     }
 
-    /// Publishes a put that is parked for this hash, whose ever it is. Every reader comes here first.
+    /// Publishes the put that is parked for this hash, of any client. Every reader comes here first.
     #[inline]
     pub(super) fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
         if !self.publishes_late() {
@@ -185,7 +184,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
     }
 
-    /// Publishes all that anyone has parked.
+    /// Publishes all parked puts.
     pub(crate) fn settle_all(&self, guard: &Guard<'_>) -> Result<(), Failed> {
         if !self.publishes_late() {
             return Ok(());
@@ -193,7 +192,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.stripes.settle_all(|parked| self.publish_parked(guard, parked))
     }
 
-    /// Publishes all that a client has parked. It holds no page.
+    /// Publishes all parked puts of a client. It holds no page.
     pub(super) fn catch_up(&self, session: &mut SlotSession) {
         let SlotSession { participant, lag, .. } = session;
         let guard = participant.pin();
@@ -211,7 +210,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let mourner = self.admission.mourner();
         let mut record = Vec::new();
         let found = self.heap.read(Self::offset_of(parked.word), &mut record);
-        // Of a record that has become unreadable the hash is all there is; its next reader is told.
+        // Without a legible key the search uses the hash alone; the next reader reports the damage.
         let key = found.ok().flatten().map(|found| found.key);
         if let Some(old) = self.name(guard, parked, key, Sighting::Nothing)
             && self.twin != Some(Twin::OldNotReleased)
@@ -222,7 +221,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         mourner.dismiss();
     }
 
-    /// Lets the index name a record of this key. Returns the one that it named before, if that is to be
+    /// Repoints the index to a record of this key. Returns the record that it named before, if that is to be
     /// released.
     #[inline]
     fn name(&self, guard: &Guard<'_>, own: Parked, key: Option<&[u8]>, sighting: Sighting) -> Option<Offset> {
@@ -234,7 +233,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let is_old = |old| key.is_none_or(|key| self.is_record_of(old, key));
         let named = segment.upsert(guard, word, is_old);
         let old = named.expect("no index in DRAM is crowded by hashes that are keyed");
-        // If it is the new one, the index named a place that was free: the mark there had been lost.
+        // If it is the new record, the index named a free slot: its mark had been lost.
         old.map(Self::offset_of).filter(|old| *old != Self::offset_of(word))
     }
 }

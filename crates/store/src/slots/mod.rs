@@ -2,22 +2,22 @@
 //! are deleted.
 //!
 //! The beats are those of every point store (see [`crate::log`]), with other owners. The page of a new record
-//! is claimed first and held until the old record is **released**, durably, or left to a later put; `write`
-//! has the beats in order. There are no tombstones, since a record is deleted by its mark. So nothing has to
-//! be outlived, a crash finds at most an old record of a key, a copy of it and a new one, and the highest
-//! sequence number tells which counts.
+//! is claimed first. It is held until the old record is **released**, durably, or left to a later put;
+//! `write` has the beats in order. There are no tombstones, since a record is deleted by its mark. So a crash
+//! finds at most an old record of a key, a copy of it and a new one, and the highest sequence number tells
+//! which counts.
 //!
-//! - Writers of one key exclude each other by the stripe of its hash, from the look at the index to the
-//!   release, which a later put of the same client may do ([`late`]; [`now`] has the other way).
-//! - Readers copy, and look whether the page has changed meanwhile; they hold nothing in place.
+//! - Writers of one key exclude each other by the stripe of its hash, from the lookup in the index to the
+//!   release. A later put of the same client may do the release ([`late`]); [`now`] has the other way.
+//! - Readers copy, and then check whether the page has changed; they hold nothing in place.
 //! - The index names a record by the word of its [`Offset`] plus one, since zero is no reference.
-//! - It lies in DRAM or in the pool. In the pool every change of it is durable before the next beat;
+//! - The index lies in DRAM or in the pool. In the pool every change of it is durable before the next beat;
 //!   `recovery` has the argument for the state that a crash leaves.
 //!
-//! Viper (Benson, Makait and Rabl, VLDB'21) walks here; [`crate::designs::viper`] says with which parts. So
+//! Viper (Benson, Makait and Rabl, VLDB'21) uses this walk; [`crate::designs::viper`] names its parts. So
 //! does Viper with PACMAN's techniques ([`pacman`], [`crate::designs::viper_pacman`]). With `REDUCED`, bits
-//! in DRAM tell what is dead: nothing is written to a released record, a deletion is a tombstone, and the
-//! words of the index tell lengths. The walk is compiled for both.
+//! in DRAM tell which records are dead: a released record is not written to, a deletion is a tombstone, and
+//! the words of the index tell lengths. The walk is compiled for both.
 
 mod build;
 mod change;
@@ -52,8 +52,8 @@ use reclaim::Reclaimer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The parts of one open store of slots. With `REDUCED`, bits in DRAM tell what is dead, and not marks in the
-/// pool.
+/// The parts of one open store of slots. With `REDUCED`, bits in DRAM tell which records are dead, not marks
+/// in the pool.
 pub(crate) struct SlotSpine<M, const REDUCED: bool> {
     heap: SlotHeap,
     index: CcehIndex<M>,
@@ -61,21 +61,21 @@ pub(crate) struct SlotSpine<M, const REDUCED: bool> {
     epochs: Collector,
     reclaimer: Reclaimer,
     admission: Arc<Admission>,
-    /// What is hot, if that is kept apart.
+    /// The hot keys, if their records are kept apart.
     hot: Option<Hot>,
     has_begun: AtomicBool,
     publishes_late: bool,
     twin: Option<Twin>,
 }
 
-/// What a client owns: its epoch slot, its block, and buffers.
+/// The state of a client: its epoch slot, its block, and buffers.
 pub(crate) struct SlotSession {
     participant: Participant,
     /// For all records but hot ones.
     owner: Owner,
     hot: Option<Box<HotSide>>,
     numbers: Numbers,
-    /// What a modification reads.
+    /// The old value that a modification reads.
     buffer: Vec<u8>,
     lag: Lag,
 }
@@ -131,7 +131,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         u64::from_le_bytes(seed)
     }
 
-    /// Makes room in a new pool.
+    /// Makes the first room in a new pool.
     pub(crate) fn begin(&self) -> Result<(), Error> {
         Ok(self.heap.open_blocks()?)
     }
@@ -152,13 +152,13 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Whether it has.
+    /// Whether the run has durably begun.
     #[inline]
     fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Acquire)
     }
 
-    /// Refuses what no page can hold.
+    /// Refuses keys and values that no page can hold.
     #[inline]
     fn check_sizes(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.check_key(key)?;
@@ -209,10 +209,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 }
 
-/// Tells a record that is somewhere else by now from one that is damaged.
+/// Tells a record that has moved from one that is damaged.
 ///
-/// The index forgets a place before anybody can find its mark cleared or another key's record there. So a
-/// reader that is sent to one place again and again, and never finds the key's record there, does not race
+/// The index forgets a place before any client can find its mark cleared or another key's record there. So a
+/// reader that meets the same place again and again, without the key's record, does not race with a writer.
 /// with a writer.
 #[derive(Default)]
 struct Misses {
@@ -235,8 +235,8 @@ impl Misses {
     }
 }
 
-/// Misses of one place that cannot be chance: each would need the same key to have been written there and to
-/// be gone again.
+/// Misses of one place that cannot be chance: for each, the same key would have to be written there and be
+/// gone again.
 const MOST_MISSES: u32 = 1000;
 
 /// The bit of a word by which the index says that its key has eight bytes. Then its hash is one-to-one, so

@@ -1,14 +1,14 @@
 //! Publishing a put before it returns, as the paper does (section 4.2, listing 1).
 //!
 //! ```text
-//! put   page held | lock the segment | write | fence | mark | fence | publish | release the old record | page free
-//!                   +----------------------------------------------------+
+//! put   page held | lock segment | write | fence | mark | fence | publish | release old record | page free
+//!                   +------------------------------------------------+
 //! ```
 //!
-//! The segment of the index is locked before the fences, although nobody needs it there: a locked instruction
-//! behind a fence waits until the fence has ended, and all later loads wait with it. Its holder waits for no
-//! page. Behind the last fence are plain stores only, so the search of the index passes while the fences are
-//! under way.
+//! The segment of the index is locked before the fences, although the put does not need it there. A locked
+//! instruction behind a fence waits until the fence has ended, and all later loads wait with it. The
+//! segment's holder waits for no page. Behind the last fence are plain stores only, so the index is searched
+//! during the fences.
 //!
 //! The page of the new record is held until the old record is durably gone. So nobody reads a value that a
 //! crash could take back in favour of the old one, where the paper's tie break decides.
@@ -28,8 +28,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             return self.bury(claim, old, sequence);
         }
         let old = Self::offset_of(old);
-        // It may be the place of the new record: the index named that although it was free, since the mark
-        // there had been lost.
+        // The old place may be that of the new record: its mark had been lost, so the heap took the named
+        // place for free.
         if old != claim.offset() {
             claim.release_old(old)?;
         }

@@ -1,5 +1,5 @@
-//! Reading (section 4.3 of the paper): the index, then the page, twice its version, no lock. A reader that
-//! finds another key's record there looks a second time, under the lock of the index's segment.
+//! Reading (section 4.3 of the paper): the index, then the page, its version before and after, no lock. A
+//! reader that finds another key's record there looks again, under the lock of the index's segment.
 
 use super::{Misses, SlotSpine};
 use crate::engine::AT_ONCE;
@@ -9,8 +9,8 @@ use quipu_parts::heap::slots::Offset;
 use quipu_parts::index::cceh::NodeMemory;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// The hash of a key, for which the index is asked ahead: where a call is about one key the first of all
-    /// that it does, since the one before may still be waiting.
+    /// The hash of a key, with a prefetch of its lines in the index. A call about one key begins with this,
+    /// since the call before may still be waiting.
     #[inline]
     pub(crate) fn ask(&self, key: &[u8]) -> u64 {
         let hash = self.hash(key);
@@ -18,8 +18,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         hash
     }
 
-    /// Copies the value of `key` into `out`, in place of what was there, and tells whether there is one. The
-    /// caller has [asked](SlotSpine::ask) for the hash.
+    /// Copies the value of `key` into `out`, in place of its contents, and tells whether there is one. The
+    /// caller has [prefetched](SlotSpine::ask) for the hash.
     #[inline]
     pub(crate) fn get_into(
         &self,
@@ -44,8 +44,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.look_up::<true>(guard, hash, key, out)
     }
 
-    /// Whether there is a value of `key`, which is not read. The caller has [asked](SlotSpine::ask) for the
-    /// hash.
+    /// Whether there is a value of `key`, which is not read. The caller has [prefetched](SlotSpine::ask) for
+    /// the hash.
     pub(crate) fn contains(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
         self.settle(guard, hash)?;
         self.look_up::<false>(guard, hash, key, &mut Vec::new())
@@ -61,8 +61,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         key: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
-        // A whole hash is hardly ever that of another key; so the record is read first, and the index asked
-        // again if need be.
+        // A whole hash is hardly ever that of another key. So the record is read first, and the index asked
+        // again only for another key.
         let (mut compares, mut misses) = (false, Misses::default());
         loop {
             let named = match compares {
@@ -84,7 +84,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             match found? {
                 Some(true) => return Ok(true),
                 Some(false) if !compares => compares = true,
-                // It has been superseded, deleted or moved since; or it is damaged, if this goes on.
+                // The record was superseded, deleted or moved since; or it is damaged, if this continues.
                 Some(false) | None => misses.note(&self.heap, offset)?,
             }
         }

@@ -1,15 +1,15 @@
 //! Space reclamation (section 4.6 of the paper): when it runs, and on which thread.
 //!
-//! The heap moves the records of a block and frees it; here the index learns of it, and the block is used
-//! again when every reader has left that could still look into it. The cleaner works ahead of the writers;
-//! without a cleaner they do it themselves.
+//! The heap moves the records of a block and frees it. Here the index is repointed, and the block is reused
+//! when all readers have left that could look into it. The cleaner works ahead of the writers; without a
+//! cleaner they reclaim themselves.
 //!
-//! Free bytes of a block need not be of use: the records of another block may not fit its pages better. So
-//! reclamation counts the blocks that it frees less those that it fills, and gives up when that comes to
-//! nothing.
+//! Free bytes of a block may be useless: the records of another block may not fit its pages better. So
+//! reclamation counts the blocks that it frees less those that it fills, and gives up when the sum stays at
+//! zero or below.
 //!
-//! No step waits for the lock of a key, except for a key that another thread publishes, which waits for pages
-//! at most. So a writer may take a step while it holds its own key.
+//! No step waits for the lock of a key, except for a key whose put another thread publishes; that thread
+//! waits for pages at most. So a writer may take a step while it holds its own key.
 
 use super::{SlotSession, SlotSpine};
 use crate::background::{Bell, Progress};
@@ -32,17 +32,16 @@ pub(super) struct Reclaimer {
     work: SpinLock<Work>,
     /// Blocks that no reader can look into any more.
     ripe: Arc<SpinLock<Vec<FreedBlock>>>,
-    /// Blocks that are free and may still be looked into.
+    /// Blocks that are free and wait for readers.
     retired: AtomicU64,
-    /// So many blocks were left when nothing could be gained. Until it is another number, nobody tries ahead
-    /// of need.
+    /// The number of free blocks when nothing could be gained. Until it changes, nobody tries ahead of need.
     fruitless: AtomicU64,
     pub(super) bell: Arc<Bell>,
     freed: AtomicU64,
     pub(super) moved: AtomicU64,
     /// Steps being taken; the crash explorer sorts its states by it.
     pub(super) busy: AtomicU64,
-    /// How writers were held up since the store was opened.
+    /// Counts of delayed writers since the store was opened.
     pub(super) stalls: StallCounts,
 }
 
@@ -52,29 +51,29 @@ struct Work {
     cleaner: Owner,
     /// Records that move together.
     batch: Batch,
-    /// Blocks freed less blocks filled, since the last gain, and the steps that it took.
+    /// Blocks freed less blocks filled, since the last gain, and the steps since then.
     gain: i64,
     steps: u32,
 }
 
-/// What a step came to.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// A block was looked at, and another may be worth it too.
+    /// A block was tried, and another may be worth it too.
     Done,
     /// There is nothing to gain.
     Fruitless,
-    /// There is no room to move records to until readers have left blocks that were freed.
+    /// Records have no room to move to until readers have left freed blocks.
     NoRoom,
 }
 
-/// With fewer free blocks than this, somebody reclaims.
+/// With fewer free blocks than this, reclamation is due.
 const LOW_WATER: u64 = 8;
 
-/// Percent of a block that must be free before a writer reclaims it that has no room at all.
+/// Percent of a block that must be free before a writer without any room reclaims it.
 pub(super) const LEAST_PERCENT: u8 = 5;
 
-/// A block is gained by reclaiming so many times as many as the free shares of all these add up to.
+/// Steps without a gain that are allowed, as a multiple of those whose free shares add up to a whole block.
 const ALLOWANCE: u32 = 3;
 
 impl Reclaimer {
@@ -101,7 +100,7 @@ impl Reclaimer {
 }
 
 impl Work {
-    /// Enters a step into the account. `Fruitless` if nothing has come of so many.
+    /// Adds a step to the account. `Fruitless` if so many steps have gained nothing.
     fn note(&mut self, gain: i64, percent: u8) -> Step {
         self.gain += gain;
         self.steps += 1;
@@ -143,7 +142,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Ok(())
     }
 
-    /// An error if nobody may write: see [`Admission::admit`](crate::background::Admission::admit).
+    /// An error if writes are refused: see [`Admission::admit`](crate::background::Admission::admit).
     #[inline]
     pub(super) fn admit_write(&self) -> Result<(), Error> {
         self.admission.admit()
@@ -165,12 +164,12 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
         match self.reclaim_ahead(left) {
             Ok(Step::Done) => Progress::More,
-            // Whatever the error is, a writer comes upon it as well, and can tell somebody.
+            // A writer meets the same error, and can report it.
             Ok(Step::Fruitless | Step::NoRoom) | Err(_) => Progress::Stuck,
         }
     }
 
-    /// A step that is not needed yet, while so many blocks are left.
+    /// A step ahead of need, while so many blocks are left.
     fn reclaim_ahead(&self, left: u64) -> Result<Step, Error> {
         let step = self.reclaim_some(self.heap.settings().reclaim_percent)?;
         if step == Step::Fruitless {
@@ -184,7 +183,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let mut work = self.reclaimer.work.lock();
         let work = &mut *work;
         self.recycle(&work.participant);
-        // A victim may be had by clearing marks.
+        // Clearing marks may make a victim available.
         self.reclaimer.busy.fetch_add(1, Ordering::Relaxed);
         let Some(block) = self.heap.victim(percent) else {
             self.reclaimer.busy.fetch_sub(1, Ordering::Relaxed);
@@ -219,9 +218,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 drop(guard);
                 Ok(work.note(1 - filled, percent))
             }
-            // Of a block that cannot be read what there is is left as it is; a write that has room goes on.
+            // A block that cannot be read stays as it is; a write that has room continues.
             Ok(Reclaimed::Kept) | Err(SlotError::Damaged { .. }) => {
-                // What holds the block may be parked by a client that writes no more.
+                // The block may have a parked record of a client that writes no more.
                 self.settle_all(&guard)?;
                 drop(guard);
                 Ok(work.note(-filled, percent))
@@ -231,14 +230,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Lets the index name the copy of one record, if it still names the original.
+    /// Repoints the index to the copy of one record, if it still names the original.
     pub(super) fn moved_alone(&self, guard: &Guard<'_>, moved: Moved<'_>) -> bool {
         let word = |offset| Self::word_of(SizedOffset::new(offset, 0), moved.key);
         self.reclaimer.moved.fetch_add(moved.len, Ordering::Relaxed);
         self.index.replace(guard, self.hash(moved.key), word(moved.from), word(moved.to))
     }
 
-    /// Lets blocks be used again that no reader can look into.
+    /// Recycles the blocks that no reader can look into.
     fn recycle(&self, participant: &Participant) {
         participant.collect();
         let ripe = std::mem::take(&mut *self.reclaimer.ripe.lock());
@@ -252,8 +251,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.recycle(&self.reclaimer.work.lock().participant);
     }
 
-    /// Reclaims, where `percent` is free, until there are so many blocks for a client; gives `error` back if
-    /// they are not to be had. The caller is not pinned.
+    /// Reclaims blocks with `percent` free until a client can have so many blocks; returns `error` if they
+    /// cannot be had. The caller is not pinned.
     #[cold]
     pub(super) fn make_space_or(
         &self,
@@ -271,7 +270,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         (blocks, percent): (u64, u8),
         error: Error,
     ) -> Result<(), Error> {
-        // What could be reclaimed may be this client's own block.
+        // The reclaimable block may be this client's own.
         self.end(session);
         let mut patience = Patience::new(self.region());
         let mut hopeless = false;
@@ -291,8 +290,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Reclaims until a chunk at the end is unused and makes a zone for the index, or gives up: the pool is
-    /// full then. The caller is not pinned.
+    /// Reclaims until an unused chunk at the end makes a zone for the index, or gives up: the pool is full
+    /// then. The caller is not pinned.
     #[cold]
     pub(super) fn make_index_space(
         &self,
@@ -320,7 +319,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.admit_write()?;
         let before = self.reclaimer.done();
         self.settle_all(&self.epochs.register().pin())?;
-        // Each block that is freed has moved its records to another; so this ends.
+        // Each freed block has moved its records to another; so this ends.
         for _ in 0..self.heap.blocks() {
             if self.reclaim_some(self.heap.settings().reclaim_percent)? != Step::Done {
                 break;

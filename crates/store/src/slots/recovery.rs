@@ -1,32 +1,32 @@
 //! Recovery, closing and checking of a store of slots (section 4.7 of the paper).
 //!
-//! The paper recovers after a crash and after a shutdown alike, and so does this. All blocks that were ever
-//! handed out are scanned by all threads; where two records of a key count, the heap says which does, and the
-//! other is let go. Nothing is changed before everything has been found sound, and all may be cut off by a
-//! crash and done again.
+//! The paper recovers after a crash and after a shutdown alike, and so does this. All threads scan all blocks
+//! that were ever handed out. Where two records of a key are marked, the heap decides which counts, and the
+//! other is released. Nothing is changed before everything has been found sound. A crash may cut off all of
+//! it, and the next open repeats it.
 //!
 //! # With the index in the pool
 //!
-//! It is there, so it is compared with the records, not built again; the scan stays, since only it tells how
-//! full each block is. The marks of the records are the truth, as with an index in DRAM, and the index
-//! follows. A crash leaves of each write that had not returned at most one of these:
+//! The index is there, so it is compared with the records, not built again. The scan stays, since only it
+//! tells how full each block is. The marks of the records are the truth, as with an index in DRAM, and the
+//! index follows. A crash leaves at most one of these of each write that had not returned:
 //!
 //! | cut off | left | settled by |
 //! |---|---|---|
-//! | a put of a new key, before the index | a record that the index does not name | naming it; if there is no room in the index, letting it go |
-//! | a put of an old key, before the index | two records, the older one named | naming the newer one, then letting the older one go |
-//! | the same, behind the index | two records, the newer one named | letting the older one go |
+//! | a put of a new key, before the index | a record that the index does not name | naming or releasing it |
+//! | a put of an old key, before the index | two records, the older named | naming the newer, as below |
+//! | a put of an old key, behind the index | two records, the newer named | releasing the older |
 //! | a deletion, between mark and index | an entry that names no record | removing the entry |
 //! | a move, before or behind the index | two copies | as for puts; they are equal |
-//! | a move whose record has been replaced in the index meanwhile | two copies and a newer record, the latter named | letting the copies go |
+//! | a move of a replaced record | two copies and a newer record, which is named | releasing the copies |
 //!
-//! Nothing else is possible: a place is used again only when its page is unlocked, and until then the index
-//! has durably forgotten what was there. So even an entry that names another record of the same hash tells of
-//! damage alone, and is removed all the same. After a crash of the process alone the index as it is read may
-//! be ahead of what is durable, so it is made durable as a whole.
+//! A put without room in the index is released. No other state is possible: a place is reused only after its
+//! page is unlocked, and by then the index has durably forgotten its record. So an entry of another record
+//! with the same hash is damage, and is removed too. After a crash of the process alone the index may be
+//! ahead of its durable state, so all of it is made durable.
 //!
-//! The scan only notes what the index does not name, and how many records it does. If these are as many as it
-//! has entries, each entry names a record of its own, and none has to be looked up.
+//! The scan counts the records that the index names and notes the others. If the index has as many entries as
+//! named records, each entry names a record of its own, and none has to be looked up.
 
 use super::SlotSpine;
 use crate::background;
@@ -54,7 +54,7 @@ struct Findings {
     records: u64,
     /// Records that do not count, each with the one that does.
     losers: Vec<(Location, Option<Location>)>,
-    /// Words of deletions that the index has named while records were looked for, with their hashes.
+    /// Words of tombstones that the index named during the scan, with their hashes.
     tombstones: Vec<(u64, u64)>,
     /// Records that an index in the pool names, and those that it does not.
     named: u64,
@@ -65,13 +65,13 @@ struct Findings {
     highest: u64,
 }
 
-/// Records that a scan has found last, whose lines of the index are on their way.
+/// The last found records, whose lines of the index are on their way.
 #[derive(Default)]
 struct Ahead {
     ring: [Option<Waiting>; AHEAD],
-    /// Where the one stands that waits longest, once all places are taken.
+    /// The place of the record that has waited longest, once all places are taken.
     next: usize,
-    /// The one that has left.
+    /// The record that has left.
     left: Option<Waiting>,
 }
 
@@ -84,9 +84,9 @@ struct Waiting {
 }
 
 impl Ahead {
-    /// Takes a record in, and hands out the one that has waited longest, if there are so many.
+    /// Takes a record in, and hands out the one that has waited longest, if all places are taken.
     fn exchange(&mut self, found: &FoundSlot<'_>, hash: u64) -> Option<&Waiting> {
-        // Its key's memory goes to the next.
+        // The memory of its key is reused for the next.
         let mut key = self.left.take().map(|left| left.key).unwrap_or_default();
         key.clear();
         key.extend_from_slice(found.key);
@@ -97,7 +97,7 @@ impl Ahead {
         self.left.as_ref()
     }
 
-    /// Those that still wait.
+    /// The records that still wait.
     fn rest(&self) -> impl Iterator<Item = &Waiting> {
         self.ring.iter().flatten()
     }
@@ -126,7 +126,7 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
         return Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into());
     }
     if holes == Holes::AreLost {
-        // Nothing in a page proves its records, so nobody could tell which of them the system has lost.
+        // Nothing in a page proves its records, so lost ones could not be found.
         let what =
             "after a crash of the operating system, which its durability does not cover, the pool".into();
         let len = spine.region().len();
@@ -265,10 +265,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         findings.refused.take().map_or(Ok(()), Err)
     }
 
-    /// Lets the index name what was found, unless it names something of the same key that counts instead.
+    /// Lets the index name the found record, unless it names another record of the same key that counts.
     ///
-    /// A tombstone is named too while records are looked for, so that no older record of its key counts; at
-    /// the end the index forgets it.
+    /// A tombstone is named too during the scan, so that no older record of its key counts; at the end it is
+    /// removed from the index.
     fn adopt(&self, guard: &Guard<'_>, found: &Waiting, findings: &mut Findings) {
         let Waiting { location, place, stands, hash, ref key } = *found;
         let _stripe = self.stripes.lock(self.stripes.of(hash), |_| ());
@@ -292,9 +292,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Notes that what stands at one place does not count because of what stands at another. Bits in DRAM
-    /// take that without a change of the pool (`parts/src/heap/slots/pacman/dead.rs`); otherwise the loser is
-    /// let go durably, and so are the blocks of a value.
+    /// Notes that the record at one place does not count because of the record at another. Bits in DRAM take
+    /// that without a change of the pool (`parts/src/heap/slots/pacman/dead.rs`). Otherwise the loser is
+    /// released durably, and so are the blocks of a value.
     fn lose(&self, loser: Location, stands: Stands, winner: Location, findings: &mut Findings) {
         let Stands { len, is_tombstone, has_blocks, .. } = stands;
         if !REDUCED || has_blocks {

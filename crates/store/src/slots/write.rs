@@ -1,7 +1,7 @@
 //! Putting one key (section 4.2 of the paper): the beats of a put, in their order.
 //!
-//! [`late`](super::late) has the argument for puts that a later write publishes, [`now`](super::now) that for
-//! the others.
+//! [`late`](super::late) has the argument for puts that a later write publishes, [`now`](super::now) the one
+//! for the others.
 
 use super::late::{Earlier, Seen};
 use super::reclaim::LEAST_PERCENT;
@@ -18,7 +18,7 @@ use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::space::Shortage;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// Gives a key this value, whatever it was.
+    /// Gives a key this value, without a look at the old one.
     #[inline]
     pub(crate) fn put(&self, session: &mut SlotSession, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.check_sizes(key, value)?;
@@ -98,7 +98,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let SlotSession { participant, owner, numbers, lag, .. } = session;
         let guard = participant.pin();
         let record = Record { key, value, sequence: self.draw(numbers, stripe) };
-        // Dropped behind the claim: the page of the new record is let go first, then the old record's, then
+        // Dropped behind the claim: the page of the new record is unlocked first, then the old record's, then
         // the earlier key.
         let mut earlier = Earlier::default();
 
@@ -106,7 +106,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let mut claim = self.heap.claim(owner, record)?;
         self.publish_oldest(&guard, lag, &mut earlier);
 
-        // One fence for the record and for the mark of the earlier put's old record.
+        // One fence covers the record and the mark of the earlier put's old record.
         claim.write(record);
         earlier.clear();
         self.index.prefetch_to_write(hash);
@@ -153,7 +153,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         claim.mark();
         self.region().fence();
 
-        // Plain stores only, until the old record is released; the page is let go behind that.
+        // Plain stores only, until the old record is released; then the page is unlocked.
         let word = Self::word_of(claim.sized(), key);
         let old = match segment.upsert(&guard, word, |old| self.is_record_of(old, key)) {
             Ok(Some(old)) => old,
@@ -169,12 +169,12 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Makes room for a put that has found none.
     ///
     /// # Errors
-    /// Why the put failed, if that is something else, or if no room can be made.
+    /// The put's error, if it has another cause, or if no room can be made.
     #[cold]
     fn make_room(&self, failure: Failure, session: &mut SlotSession, blocks: u64) -> Result<(), Error> {
         match failure {
-            // A writer that waits for this key is not pinned, so it is no reader that keeps blocks from
-            // reuse.
+            // A writer that waits for this key is not pinned, so it does not keep blocks from reuse as a
+            // reader does.
             Failure::Error(error @ Error::PoolFull { .. }) => {
                 self.make_space_or(error, session, blocks, LEAST_PERCENT)
             }
@@ -183,7 +183,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// A sequence number above all that a record of a key has whose stripe is held.
+    /// A sequence number above those of all records of a key whose stripe is held.
     #[inline]
     pub(super) fn draw(&self, numbers: &mut Numbers, stripe: &StripeGuard<'_>) -> u64 {
         let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
@@ -212,7 +212,7 @@ impl From<SlotError> for Failure {
 }
 
 impl Failure {
-    /// Takes a record back that the index has refused.
+    /// Takes back a record that the index has refused.
     #[cold]
     fn of_index(claim: &Claim<'_, '_>, refused: IndexError) -> Failure {
         match (claim.withdraw(), refused) {

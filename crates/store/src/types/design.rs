@@ -18,7 +18,7 @@ pub struct Description {
     pub paper: &'static str,
     /// Part and choice, in the order in which a put meets them.
     pub parts: &'static [(&'static str, &'static str)],
-    /// What it can do.
+    /// Its capabilities.
     pub can: Capabilities,
 }
 

@@ -45,7 +45,7 @@ pub enum Error {
     /// The design of the pool cannot do this.
     #[error("the design of this pool has no {what}; `quipu designs` says what each can do")]
     Unsupported {
-        /// What was asked for.
+        /// The missing capability.
         what: &'static str,
     },
     /// These bytes cannot be updated in place.
@@ -150,7 +150,7 @@ pub struct Damage {
 /// One damaged place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedPlace {
-    /// What is damaged.
+    /// The damaged structure or record.
     pub what: String,
     /// Byte offset in the pool.
     pub offset: u64,

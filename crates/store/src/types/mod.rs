@@ -1,4 +1,4 @@
-//! What callers give and get: no behaviour of a store.
+//! Values that callers pass and receive: no behaviour of a store.
 
 pub(crate) mod batch;
 pub(crate) mod change;

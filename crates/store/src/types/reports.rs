@@ -27,9 +27,9 @@ pub struct RecoveryReport {
     /// Keys whose latest record was in these places, in order, as far as they are legible.
     pub lost_keys: Vec<LostKey>,
     /// Places in segments left open by the last run where nothing proves itself, although records behind them
-    /// do. Either the run died before it had finished their records, which nobody was told of, or they were
-    /// damaged later; nothing tells which. If too many bytes behind a place look like records, the search
-    /// stops and the place extends to the end of the segment. Records in it may then be missing.
+    /// do. Either the run died before it had acknowledged their records, or they were damaged later; nothing
+    /// tells which. If too many bytes behind a place look like records, the search stops and the place
+    /// extends to the end of the segment. Records in it may then be missing.
     pub torn: Vec<DamagedPlace>,
 }
 
@@ -77,7 +77,7 @@ pub struct SalvageReport {
 pub struct LostKey {
     /// The key, as far as it is legible.
     pub key: Vec<u8>,
-    /// What the new pool has in its place.
+    /// The state of the key in the new pool.
     pub instead: Instead,
 }
 

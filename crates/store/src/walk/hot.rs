@@ -1,15 +1,15 @@
-//! What a store knows of what is hot (PACMAN section 3.4).
+//! The hot keys of a store (PACMAN section 3.4).
 
 use crate::options::Testing;
 use quipu_parts::epoch::Participant;
 use quipu_parts::reclaim::hot::{HotSet, HotSetSettings};
 use quipu_parts::sync::SpinLock;
 
-/// So few samples that short runs come to know what is hot, and as little certainty as they can give.
+/// So few samples that short runs find hot keys, and the least certainty that a key is hot.
 const TINY: HotSetSettings =
     HotSetSettings { keys: 8, interval: 1, samples: 32, shift: 0.5, uniform: 1.5, certain: 1.0 };
 
-/// What a store knows of what is hot.
+/// The hot set of a store.
 pub(crate) struct Hot {
     set: HotSet,
     /// To tend the set with.

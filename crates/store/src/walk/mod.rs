@@ -1,4 +1,4 @@
-//! What the walks share: no walk imports another.
+//! Parts that the walks share: no walk imports another.
 
 pub(crate) mod hot;
 pub(crate) mod patience;

@@ -1,12 +1,12 @@
-//! [`Patience`]: how long a writer that finds no room waits for others. Readers keep free zones from reuse;
-//! other writers hold for a moment segments that could be cleaned, or take the room that was made.
+//! [`Patience`]: how long a writer that finds no room waits for others. Readers keep free zones from reuse.
+//! Other writers hold segments for a moment that could be cleaned, or take the room that was made.
 
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::sync::Waiter;
 
-/// The wait for others before the pool is taken for full, in milliseconds; and in turns, since this
-/// thread may not be running while others are. A turn of a busy processor may take some milliseconds, so
-/// there are few. A simulated clock stands still, and its turns are short.
+/// The longest wait for others before the pool counts as full, in milliseconds, and in turns: this thread may
+/// not be running while others are. A turn of a busy processor may take some milliseconds, so there are few.
+/// A simulated clock stands still, and its turns are short.
 const PATIENCE_MILLISECONDS: u64 = 100;
 const LEAST_TURNS: u32 = 256;
 const SIMULATED_TURNS: u32 = 4096;

@@ -15,9 +15,9 @@ Examples:
 
 /// Measure insert, get, get_many, scan, update and delete, each alone.
 ///
-/// Insert puts all records; get, get_many and update choose among them uniformly; scan, where the design
-/// keeps keys in order, reads 1 to 100 records from a random one on, once for 50 operations of the others;
-/// delete takes them in random order. Every value read is checked.
+/// Insert puts all records. Get, get_many and update choose among them uniformly. Scan, where the design
+/// keeps keys in order, reads 1 to 100 records from a random one on, once for 50 operations of the others.
+/// Delete takes the records in random order. Every value read is checked.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

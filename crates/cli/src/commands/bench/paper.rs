@@ -36,10 +36,10 @@ const RECORDS_SIM: u64 = 5_000;
 
 /// Repeat the evaluation of a paper, and print it beside the paper's own numbers.
 ///
-/// Each figure is a set of benchmarks, at a scale that --records sets. Its table is followed by what the
-/// paper's text says (nothing is read off plots), what these rows say in its place, and what can be expected
-/// to carry over from the paper's machine to this medium. Figures without times, such as those of DIMMs, come
-/// from the simulator.
+/// Each figure is a set of benchmarks, at a scale that --records sets. Below its table stand the statements
+/// of the paper's text (nothing is read off plots) and those of these rows. A note says what can carry over
+/// from the paper's machine to this medium. Figures without times, such as those of DIMMs, come from the
+/// simulator.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -31,10 +31,10 @@ const RECORDS_SIM: u64 = 80_000;
 /// Measure overwriting at given utilizations, alone or among gets, until throughput is steady.
 ///
 /// Utilization is bytes of live records, with headers and alignment, over bytes of all segments that puts may
-/// use. For each, a pool is made of the size that so many records fill up to it, and loaded until it is; then
-/// records are overwritten, a window of one pool volume after the other, until three in a row are within 5 %,
-/// or until 20 windows have shown that they will not be. Every get must find the last value written before
-/// it; every record is read in the end and must have the last value written to it.
+/// use. Each utilization has a pool of its own, sized so that the records fill it up to there. Then records
+/// are overwritten in windows of one pool volume, until three windows in a row are within 5 %. A run without
+/// such windows ends after 20. Every get must find the last value written before it. In the end every record
+/// is read and must have the last value written to it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

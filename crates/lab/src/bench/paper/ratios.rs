@@ -1,8 +1,8 @@
 //! How a store compares with itself under another setting, and under another load, within one run.
 //!
 //! A machine that others use too changes its speed from minute to minute, and figures of different minutes
-//! say little about each other. So rows that are compared come from pools measured one right after the other,
-//! in several rounds where that is asked for; each ratio is the median over the rounds, of rows of one round
+//! say little about each other. So compared rows come from pools measured one right after the other, in
+//! several rounds where that is asked for. Each ratio is the median over the rounds, of rows of one round
 //! each.
 
 use super::{Paper, Preset};
@@ -27,7 +27,7 @@ pub struct Ratio {
     /// Per cent of the space that was live; of the first one if the ratio is one over two of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization: Option<u64>,
-    /// Of what to what.
+    /// Its two sides, in words.
     pub ratio: String,
     /// The ratio: the median over all rounds.
     pub times: f64,

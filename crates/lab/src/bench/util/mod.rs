@@ -1,14 +1,14 @@
 //! The cost of an update when the pool is nearly full and compaction has to make room for it.
 //!
-//! A log-structured store is fast while it has never come round to its beginning. So this benchmark fills a
-//! pool up to a given utilization and then overwrites records, or reads some and overwrites others, for as
-//! long as it takes until throughput has settled; only then is it a result. Utilization is bytes of live
-//! records, with headers and alignment, over bytes of all segments that puts may use. Reserve and metadata
-//! are not part of it, but stand in the row; nor are the segments of an index in the pool.
+//! A log-structured store is fast until it comes round to its beginning. So this benchmark fills a pool up to
+//! a given utilization. Then it overwrites records, or reads some and overwrites others, until throughput has
+//! settled; only the settled throughput is a result. Utilization is bytes of live records, with headers and
+//! alignment, over bytes of all segments that puts may use. Reserve and metadata are not part of it, but
+//! stand in the row; nor are the segments of an index in the pool.
 //!
-//! After a volume of writes that is not looked at, windows of one pool volume of writes each are timed. Three
+//! After a volume of writes without a measurement, windows of one pool volume of writes each are timed. Three
 //! in a row within 5 per cent are steady, and make the row. Every get must find the last value written before
-//! it, and in the end every record is read and must have the last value written to it, so this is a test of
+//! it. In the end every record is read and must have the last value written to it, so this is a test of
 //! compaction too.
 //!
 //! - `settings`: the arguments.

@@ -86,8 +86,8 @@ fn and_some(segments: u64) -> u64 {
 }
 
 impl Overwrites {
-    /// The overwrites for each utilization alone, so that others can be measured in between: with the zones
-    /// of the fullest pool, and as many segments, up to those that are usual, as so many records fill.
+    /// The overwrites for each utilization alone, so that others can be measured in between. Each has the
+    /// zones of the fullest pool, and as many segments, up to the usual number, as the run's records fill.
     pub(in crate::bench) fn apart(self, config: &Config) -> Vec<(Config, Overwrites)> {
         let all = self.fitting(config);
         // The run tells the fault of a load that cannot be planned.

@@ -1,8 +1,8 @@
-//! Which records are overwritten and which are read, and what each must have.
+//! The records that are overwritten and read, and the value that each must have.
 //!
-//! Choosing by a zipfian distribution costs as much as a third of a put, and noting the choice a cache miss;
-//! so a window's choices are made before its clock starts, and read from an array while it runs. Each thread
-//! has records of its own, so that there is no doubt which value was last, in the end and at every get.
+//! A zipfian choice costs as much as a third of a put, and noting the choice a cache miss. So a window's
+//! choices are made before its clock starts, and read from an array while it runs. Each thread has records of
+//! its own, so that there is no doubt which value was last, in the end and at every get.
 
 use super::settings::{ETC_THETA, Keys};
 use crate::workload::{EtcChoice, ScrambledZipfian, mix};

@@ -40,7 +40,7 @@ const MOST: u64 = 60_000;
 
 const FENCE_LEFT_OUT: Broken = Broken::Medium(Fault::FenceOmitted { every: 3 });
 
-/// A broken store and what convicts it.
+/// A broken store and the run that convicts it.
 #[derive(Debug)]
 pub struct Row {
     /// Its name.

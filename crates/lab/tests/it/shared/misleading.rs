@@ -1,6 +1,6 @@
 //! Values that a search for records takes for some.
 
-/// A value full of what looks like the headers of records, each as long as most of a zone of so many bytes.
+/// A value full of seeming headers of records, each as long as most of a zone of so many bytes.
 pub fn like_records(zone: u64) -> Vec<u8> {
     let len = (zone - zone / 8) as u32;
     let (check, number) = ([0x5a; 8], 1u64.to_le_bytes());

@@ -48,8 +48,8 @@ impl Search {
 }
 
 impl Segment<'_> {
-    /// Empties a slot of one of two full buckets by moving words to their other buckets. The slot still holds
-    /// the word that moved away, for the caller to overwrite, and the other place of the word is already set.
+    /// Empties a slot of one of two full buckets by moving words to their other buckets, and returns the
+    /// slot. A moved word stands in its new place before its old place changes.
     #[inline(never)]
     pub(super) fn make_room(&self, roots: [usize; 2]) -> Option<(usize, usize)> {
         let mut search = Search { steps: [Step::default(); REACH], len: 0, seen: [0; SEEN_WORDS] };

@@ -1,8 +1,7 @@
-//! Which keys an index in the pool has perhaps lost, once it is known to be damaged.
+//! The keys that an index in the pool has perhaps lost, once it is known to be damaged.
 //!
-//! Where the index is believed, a deletion leaves nothing but its absence there. So a key of which there are
-//! records and of which the index knows nothing has been deleted or lost, and nobody can tell which: all of
-//! them are named.
+//! In a believed index, a deletion is only an absence. So a key with records that the index does not know has
+//! been deleted or lost, and nothing tells which. The report names all such keys.
 
 use crate::log::Spine;
 use crate::types::error::DamagedPlace;
@@ -12,7 +11,7 @@ use quipu_parts::heap::segments::Found;
 use quipu_parts::index::Index;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys that are named; of the others it is told how many there are.
+/// Keys that are named; of the others only the number is reported.
 const NAMED: usize = 100;
 
 /// The last record of a key.
@@ -36,7 +35,7 @@ pub(super) fn keys<I: Index>(spine: &Spine<I>, guard: &Guard<'_>) -> Vec<Damaged
         let Ok(mut scan) = (unsafe { spine.heap.scan(zone) }) else { continue };
         while let Ok(Some(found)) = scan.advance() {
             let Found::Record { reference, record } = found else { continue };
-            // What cannot be looked for is not found.
+            // A key that cannot be looked up counts as absent.
             let is_found =
                 spine.locate::<false>(guard, spine.key(record.key)).is_ok_and(|found| found.is_some());
             if is_found || spine.has_expired(&record) {

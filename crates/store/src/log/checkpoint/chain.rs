@@ -29,7 +29,7 @@ impl<'a> Writer<'a> {
         Some(Writer { heap, key, run, zones, buffer: vec![0; HEAD], checks: Vec::new(), len: 0 })
     }
 
-    /// Appends bytes: no more than the chain was made for.
+    /// Appends bytes, in total at most as many as the chain was made for.
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = self.heap.space().zone_size() as usize - self.buffer.len();
@@ -80,20 +80,20 @@ pub(super) struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Reads and proves the chain of this name; `None` if any part of it is not what it must be.
+    /// Reads and proves the chain of this name; `None` if any part of it does not prove itself.
     pub(super) fn read(heap: &'a LogHeap, entry: &CheckpointEntry, threads: usize) -> Option<Chain<'a>> {
         let zone_size = heap.space().zone_size();
         let (run, room) = (entry.run.get(), zone_size - HEAD as u64);
         let mut zones = Vec::new();
         let mut next = Some(ZoneId(entry.first_zone.get()));
         let mut left = entry.len.get();
-        // No longer than the free zones, so that a circle ends too.
+        // The chain is no longer than the free zones, so that a circle ends too.
         if left.div_ceil(room) > u64::from(heap.space().free_zones()) {
             return None;
         }
         while left > 0 {
             let zone = next?;
-            // A zone that is in use is none of a checkpoint.
+            // A zone in use belongs to no checkpoint.
             let start = heap.space().checked_zone_offset(zone).filter(|_| heap.space().is_free(zone))?;
             let len = left.min(room);
             // SAFETY: the store is being opened, so nobody writes, least of all to a zone that is free.

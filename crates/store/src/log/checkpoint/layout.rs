@@ -13,16 +13,16 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// is added: a reader of a checkpoint looks at no record, and could not refuse one.
 const VERSION: u32 = 2;
 
-/// The oldest version that this release believes. Later fields are zero there, and say so.
+/// The oldest version that this release believes. Its missing fields are zero, which has a meaning for each.
 const OLDEST_VERSION: u32 = 1;
 
 const MAGIC: [u8; 4] = *b"QCKP";
 /// Ends the chain: no zone has this number.
 const NO_ZONE: u32 = u32::MAX;
-/// What a [`SegmentEntry`] tells of: a segment with records. Others may follow.
+/// Kind of a [`SegmentEntry`] of a segment with records. Other kinds may follow.
 const RECORDS: u8 = 1;
 
-/// What each zone of a checkpoint begins with.
+/// The head of each zone of a checkpoint.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct ZoneHead {
@@ -36,7 +36,7 @@ pub(super) struct ZoneHead {
     reserved: [u8; 24],
 }
 
-/// What the contents begin with.
+/// The head of the contents.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Summary {
@@ -70,8 +70,7 @@ const _: () = assert!(HEAD == 64);
 const _: () = assert!(size_of::<Summary>() == 32);
 const _: () = assert!(size_of::<SegmentEntry>() == 192);
 
-/// What the checks of a run's checkpoint depend on. No segment has such a nonce, but by a chance of one in
-/// 2^64.
+/// The key of the checks of a run's checkpoint. A segment has this nonce only by a chance of one in 2^64.
 pub(super) fn checkpoint_key(certifier: &Certifier, run: u64) -> LifeKey {
     certifier.life_key(run, u64::MAX)
 }
@@ -91,7 +90,7 @@ impl ZoneHead {
         }
     }
 
-    /// Whether it says that it is the head of this zone, in a checkpoint of this run.
+    /// Whether it claims to be the head of this zone, in a checkpoint of this run.
     pub(super) fn is_of(&self, run: u64, zone: ZoneId) -> bool {
         let ours = self.magic == MAGIC
             && (OLDEST_VERSION..=VERSION).contains(&self.version.get())
@@ -162,7 +161,7 @@ impl SegmentEntry {
         }
     }
 
-    /// What it says, in a pool with zones of this size; `None` if that cannot be.
+    /// The recorded state, in a pool with zones of this size; `None` if that state is impossible.
     pub(super) fn state(&self, zone_size: u64) -> Option<SegmentState> {
         let bytes = RecordBytes {
             written: self.written.get(),
@@ -211,7 +210,7 @@ mod tests {
             assert_eq!(SegmentEntry::new(&state).state(1000), Some(state));
             assert_eq!(SegmentEntry::new(&state).state(899), None, "more than a zone has room for");
         }
-        // What version 1 wrote.
+        // The entry of version 1.
         assert_eq!(SegmentEntry::new(&state(70)).oldest, 0);
         let later = SegmentEntry { oldest: 71.into(), ..SegmentEntry::new(&state(70)) };
         assert_eq!(later.state(1000), None, "a segment holds all that is younger than it is");

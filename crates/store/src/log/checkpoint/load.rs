@@ -14,14 +14,14 @@ use quipu_parts::space::ZoneId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromBytes;
 
-/// What a checkpoint told. Nothing of the store has changed yet.
+/// The contents of a checkpoint. Nothing of the store has changed yet.
 pub(crate) struct Loaded<I> {
     index: I,
     states: Vec<SegmentState>,
 }
 
 impl<I: Imaged> Loaded<I> {
-    /// Makes it the state of the store, and returns the number of segments.
+    /// Makes them the state of the store, and returns the number of segments.
     pub(crate) fn adopt(self, spine: &mut Spine<I>) -> usize {
         spine.index = self.index;
         for state in &self.states {
@@ -33,7 +33,7 @@ impl<I: Imaged> Loaded<I> {
     }
 }
 
-/// Reads the checkpoint of a pool that is being opened. `None` if there is none to be believed.
+/// Reads the checkpoint of a pool that is being opened. `None` if none can be believed.
 pub(crate) fn load<I: Imaged>(spine: &Spine<I>, threads: usize) -> Option<Loaded<I>> {
     let superblock = spine.heap.space().superblock();
     let believes_all = spine.twin == Some(Twin::StaleCheckpoint);
@@ -55,7 +55,7 @@ pub(crate) fn load<I: Imaged>(spine: &Spine<I>, threads: usize) -> Option<Loaded
     Some(Loaded { index, states })
 }
 
-/// The image of the index, behind all else in a chain.
+/// The image of the index, the last part of a chain.
 struct ChainedImage<'a> {
     chain: Chain<'a>,
     from: u64,
@@ -82,15 +82,15 @@ impl ImageSource for ChainedImage<'_> {
     }
 }
 
-/// Where records can be.
+/// Places at which records may stand.
 struct Places {
     zone_shift: u32,
-    /// For each zone where its records end; 0 if it holds none.
+    /// For each zone the end of its records; 0 if it holds none.
     ends: Vec<AtomicU64>,
 }
 
 impl Places {
-    /// The places in these segments, if they are those of the pool.
+    /// The places in these segments, if the segments are those of the pool.
     fn of(heap: &LogHeap, states: &[SegmentState], threads: usize, believes_all: bool) -> Option<Places> {
         let space = heap.space();
         let ends = (0..space.zone_count()).map(|_| AtomicU64::new(0)).collect();
@@ -126,8 +126,8 @@ impl Places {
     }
 }
 
-/// Whether these are all segments of the pool: every other committed zone must be of a large value.
-/// That heads name these is proved when a segment is scanned; a read tests each that it goes to.
+/// Whether these are all segments of the pool: every other committed zone must be of a large value. A scan of
+/// a segment proves that heads name these zones; a read tests each zone that it goes to.
 fn are_all(heap: &LogHeap, segments: &[ZoneId], drawn_end: u64) -> bool {
     let mut listed = segments.iter().peekable();
     // SAFETY: the store is being opened, so nobody writes.
@@ -137,7 +137,7 @@ fn are_all(heap: &LogHeap, segments: &[ZoneId], drawn_end: u64) -> bool {
         && listed.next().is_none()
 }
 
-/// Where the records of a segment end, if its header and its end mark bear out what is said of it.
+/// The end of a segment's records, if its header and its end mark agree with the checkpoint.
 fn sealed_end(heap: &LogHeap, state: &SegmentState, drawn_end: u64) -> Option<u64> {
     // SAFETY: the store is being opened, so nobody writes.
     let info = unsafe { heap.scan(state.zone) }.ok()?.info();

@@ -7,12 +7,12 @@ use quipu_parts::index::Imaged;
 use quipu_parts::space::CheckpointEntry;
 use zerocopy::IntoBytes;
 
-/// Writes a checkpoint of a store that nobody uses any more, durably, and returns the name by which the
-/// superblock must call it. `None` if there is to be none.
+/// Writes a checkpoint of a store without users, durably, and returns its name for the superblock. `None` if
+/// no checkpoint is to be written.
 pub(crate) fn save<I: Imaged>(spine: &Spine<I>) -> Option<CheckpointEntry> {
     let space = spine.heap.space();
-    // Large values of a victim that could not be ended may have expired: their heads are still there, and
-    // nobody names them. A scan sees to their zones; a checkpoint would leave them in use.
+    // A victim that could not be ended may hold heads of expired large values that the index does not name. A
+    // scan frees their zones; a checkpoint would leave them in use.
     if spine.compactor.has_begun() {
         return None;
     }

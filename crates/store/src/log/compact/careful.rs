@@ -1,8 +1,8 @@
 //! The careful way of compaction, under the locks of the keys: for tombstones and for records that have
 //! expired.
 //!
-//! Whether a tombstone may go depends on what else there is of its key, so nobody may change that meanwhile.
-//! And a record that has expired becomes a tombstone, which the index names no more.
+//! Whether a tombstone may go depends on the other records of its key, so their writers are locked out
+//! meanwhile. An expired record becomes a tombstone, which the index no longer names.
 
 use super::relocate::Relocated;
 use crate::engine::AT_ONCE;
@@ -18,8 +18,8 @@ use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
 
 impl<I: Index> Spine<I> {
-    /// Moves what has to stay of up to [`AT_ONCE`] such records. On an error, those before the one that
-    /// failed have moved. Large values that have expired are added to `expired`.
+    /// Moves those of up to [`AT_ONCE`] such records that have to stay. On an error, those before the failed
+    /// one have moved. Large values that have expired are added to `expired`.
     pub(super) fn move_carefully(
         &self,
         guard: &Guard<'_>,
@@ -36,7 +36,7 @@ impl<I: Index> Spine<I> {
             *hash = key.hash;
         }
         let _locks = self.lock_all(guard, &hashes[..batch.len()]);
-        // Whose entry in the index goes, once the copies are durable.
+        // Marks records whose entry in the index is removed once the copies are durable.
         let mut leaves = [false; AT_ONCE];
         let mut outcome = Ok(());
         for (i, (reference, record)) in batch.iter().enumerate() {
@@ -79,7 +79,7 @@ impl<I: Index> Spine<I> {
         outcome
     }
 
-    /// What becomes of a record of a victim. Its key is locked.
+    /// The fate of a record of a victim. Its key is locked.
     fn fate(
         &self,
         guard: &Guard<'_>,
@@ -108,7 +108,7 @@ impl<I: Index> Spine<I> {
     }
 }
 
-/// What becomes of a record.
+/// The fate of a record.
 #[derive(PartialEq)]
 enum Fate {
     /// Nothing depends on it.

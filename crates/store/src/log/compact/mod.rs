@@ -1,31 +1,30 @@
 //! Compaction: the live records of a sealed segment move to an open one, and its zone becomes free.
 //!
-//! A step takes the next few records of the victim, copies those that are live, fences once, and lets the
-//! index name the copies where it still names the originals (`relocate.rs`). Nobody is locked out meanwhile.
-//! Copies keep their sequence numbers: after a crash the copy and the original say the same.
+//! A step takes the next few records of the victim, copies the live ones, fences once, and repoints the index
+//! to the copies where it still names the originals (`relocate.rs`). No writer is locked out meanwhile.
+//! Copies keep their sequence numbers: after a crash a copy and its original are equal.
 //!
-//! A tombstone moves as well, under the lock of its key (`careful.rs`), unless a later record of its key is
-//! in the index, or no segment holds it any more: then no older record of its key can be anywhere. Which
-//! segments hold it, and why that is enough, is said in `parts/src/heap/segments/lives.rs`.
+//! A tombstone moves as well, under the lock of its key (`careful.rs`). It is dropped if the index names a
+//! later record of its key, or no segment holds it any more: then no older record of its key can exist.
+//! `parts/src/heap/segments/lives.rs` says which segments hold a tombstone, and why that is enough.
 //!
-//! A record whose time has passed is as good as a tombstone, and moves as one. The records of a frame move
-//! one by one.
+//! An expired record acts as a tombstone, and moves as one. The records of a frame move one by one.
 //!
-//! A segment that a client has open cannot be cleaned, and holds back the tombstones that are younger. A
-//! client that rests would do so for ever, so all segments are taken away from their clients when nothing
-//! else helps: they look for that under the lock of each key.
+//! A segment that a client has open cannot be cleaned, and holds back younger tombstones. An idle client
+//! would do so for ever. So when nothing else helps, all segments are revoked from their clients, which check
+//! for that under the lock of each key.
 //!
-//! The zone is given back when every reader has left that could still reach its records.
+//! The zone is given back when all readers that could reach its records have left.
 //!
-//! In a large pool several may compact at a time, each with a victim and a segment for the copies. The
-//! live records of a victim fit the rest of that segment, or one more. So no worker begins a victim without
-//! either, nor a second victim without a zone for each: the worker with the last zone can end its victim,
-//! and that gives a zone to the others. A worker without a victim goes on with one that another has left.
+//! In a large pool several workers may compact at a time, each with a victim and a segment for the copies.
+//! The live records of a victim fit the rest of that segment, or one more. So no worker begins a victim
+//! without either, nor a second victim without a zone for each. The worker with the last zone can then end
+//! its victim, which gives a zone to the others. A worker without a victim continues an abandoned one.
 //!
 //! A cleaner works ahead of the writers where there is one (see [`crate::background`]). If it falls behind,
-//! or there is none, writers pay for the space that they use up: while few zones are left, each write is
-//! preceded by a step, and one that finds no room at all takes as many as it needs, but cleans nothing that
-//! was opened since, unless others take what it makes.
+//! or there is none, writers pay for the space that they use: while few zones are left, each write is
+//! preceded by a step. A write that finds no room takes as many steps as it needs. It cleans no segment that
+//! was opened since, unless others take the room that it makes.
 
 mod careful;
 mod pace;
@@ -47,10 +46,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Segments and values that are gone and that no reader can reach any more.
+/// Retired segments and values that no reader can reach any more.
 type Ripe = Arc<SpinLock<Vec<Retired>>>;
 
-/// A cleaned segment, and large values that nothing names when it is free.
+/// A cleaned segment, and large values that nothing names once it is free.
 struct Retired {
     segment: Option<ZoneId>,
     values: Vec<ValueZones>,
@@ -61,20 +60,20 @@ fn zones_of(values: &[ValueZones]) -> u32 {
     values.iter().map(|value| value.iter().len() as u32).sum()
 }
 
-/// What compaction has done.
+/// The results of compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compacted {
     /// Segments whose zones were given back.
     pub(crate) segments: u64,
     /// Bytes of records that moved.
     pub(crate) moved: u64,
-    /// These records, and those of them whose hint led to their entry in the index.
+    /// Records that moved, and those of them whose hint led to their entry.
     pub(crate) records: u64,
     pub(crate) by_hint: u64,
 }
 
 impl Compacted {
-    /// What was done after that.
+    /// The results after `before`.
     fn since(self, before: Compacted) -> Compacted {
         Compacted {
             segments: self.segments - before.segments,
@@ -90,17 +89,17 @@ pub(crate) struct Compactor {
     workers: Box<[SpinLock<Worker>]>,
     /// Records that the cleaner takes in one step.
     piece: usize,
-    /// Steps that found no room: the search for a worker begins with another one after each.
+    /// Steps that found no room: after each, the search for a worker begins with the next one.
     failures: AtomicUsize,
     agenda: SpinLock<Agenda>,
     ripe: Ripe,
-    /// The segment of an earlier run whose dead records are being found out.
+    /// The segment of an earlier run that is being surveyed for dead records.
     pub(super) surveying: SpinLock<Surveying>,
-    /// Segments and large values that are gone and not free yet, for fear of readers.
+    /// Segments and large values that are retired and wait for readers.
     retired: AtomicU32,
     /// Zones of these large values.
     retired_zones: AtomicU32,
-    /// With fewer zones left than this, somebody has to compact.
+    /// With fewer zones left than this, compaction is due.
     low_water: u32,
     bell: Arc<Bell>,
     /// Steps being taken; the crash explorer sorts its states by it.
@@ -112,17 +111,17 @@ pub(crate) struct Compactor {
     stalls: StallCounts,
 }
 
-/// What whoever takes a step borrows for it.
+/// The state of a worker, borrowed for each step.
 struct Worker {
     participant: Participant,
     writer: Writer,
     victim: Option<(ZoneId, Position)>,
-    /// Large values of the victim that have expired. As long as the victim is there, recovery may find a head
-    /// of theirs and nothing that supersedes it.
+    /// Expired large values of the victim. While the victim exists, recovery may find their heads, and
+    /// nothing that supersedes them.
     expired: Vec<ValueZones>,
 }
 
-/// What all workers clean.
+/// The victims of all workers, and the next ones.
 #[derive(Default)]
 struct Agenda {
     /// Segments that are to be cleaned next.
@@ -131,13 +130,12 @@ struct Agenda {
     begun: Vec<(ZoneId, u64)>,
 }
 
-/// Share of the zones, as a divisor, that is to be left before compaction rests: as few as keep writers from
-/// waiting, since what is left free could hold garbage instead, and the more of it there is, the less has to
-/// be copied.
+/// Share of the zones, as a divisor, that compaction leaves free before it rests. It is as small as keeps
+/// writers from waiting: a free zone could hold garbage instead, and the more garbage there is, the fewer
+/// bytes must be copied.
 const LOW_WATER_DIVISOR: u32 = 256;
 
-/// Zones of a pool, as a divisor, for each that may compact at a time, since each keeps one open; and how
-/// many may at most.
+/// Zones of a pool, as a divisor, for each worker, since each keeps one open; and the most workers.
 const WORKERS_DIVISOR: u32 = 512;
 const MOST_WORKERS: u32 = 4;
 
@@ -146,7 +144,7 @@ pub(crate) fn workers_of(zones: u32) -> u32 {
     (zones / WORKERS_DIVISOR).clamp(1, MOST_WORKERS)
 }
 
-/// What whoever compacts wants of a victim.
+/// A compactor's demand on a victim.
 struct Demand {
     /// It was opened before this number was drawn.
     born_before: u64,
@@ -155,15 +153,14 @@ struct Demand {
     /// Tombstones may take this share of all record bytes, as a divisor, before the oldest segment becomes
     /// one.
     tombstone_share: u64,
-    /// So much room behind its records is reason enough to move them, if there is no other.
+    /// With this much room behind its records, moving them is worthwhile, if there is no other reason.
     place: u64,
     /// Records that a step takes.
     piece: usize,
 }
 
 impl Compactor {
-    /// A compactor at which so many may work at a time, and whose cleaner takes so many records under one
-    /// fence.
+    /// A compactor with so many workers, whose cleaner takes so many records under one fence.
     pub(crate) fn new(heap: &LogHeap, epochs: &Collector, workers: u32, piece: usize) -> Compactor {
         let worker = |_| {
             let (participant, writer) = (epochs.register(), Writer::new(heap, None));
@@ -189,28 +186,28 @@ impl Compactor {
         }
     }
 
-    /// How writers were held up since the store was opened.
+    /// Counts of delayed writers since the store was opened.
     pub(crate) fn stalls(&self) -> &StallCounts {
         &self.stalls
     }
 
-    /// Zones that are to be left for puts when compaction rests.
+    /// Zones that are free for puts when compaction rests.
     pub(crate) fn goal(&self) -> u32 {
         self.low_water
     }
 
-    /// Where the cleaner is called.
+    /// The bell of the cleaner.
     pub(crate) fn bell(&self) -> &Arc<Bell> {
         &self.bell
     }
 
-    /// Takes a large value that the index names no more.
+    /// Retires a large value that the index no longer names.
     pub(super) fn retire_value(&self, guard: &Guard<'_>, value: ValueZones) {
         self.retire(guard, Retired { segment: None, values: vec![value] });
     }
 
-    /// Takes a segment or value that is gone; its zones are free when no reader is left. The next writer that
-    /// makes room finds them: the caller may not come back for long.
+    /// Retires a segment or value; its zones are free when no reader is left. The next writer that makes room
+    /// frees them: the caller may not return for long.
     fn retire(&self, guard: &Guard<'_>, retired: Retired) {
         let ripe = self.ripe.clone();
         self.retired.fetch_add(1, Ordering::AcqRel);
@@ -218,8 +215,7 @@ impl Compactor {
         guard.defer_to_anyone(Box::new(move || ripe.lock().push(retired)));
     }
 
-    /// A worker that nobody has, rather one that has begun a victim than another, so that none stays half
-    /// done.
+    /// A free worker, preferably one that has begun a victim, so that none stays half done.
     fn worker(&self) -> SpinGuard<'_, Worker> {
         let (mut free, first) = (None, self.failures.load(Ordering::Relaxed) % self.workers.len());
         let (before, from) = self.workers.split_at(first);
@@ -238,7 +234,7 @@ impl Compactor {
         self.hinted_records.fetch_add(done.by_hint, Ordering::Relaxed);
     }
 
-    /// What was done since the store was opened.
+    /// The results since the store was opened.
     pub(crate) fn done(&self) -> Compacted {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Compacted {
@@ -249,17 +245,17 @@ impl Compactor {
         }
     }
 
-    /// Segments that hold nothing any more and are not free yet.
+    /// Retired segments that are not free yet.
     fn retired(&self) -> u32 {
         self.retired.load(Ordering::Acquire)
     }
 
-    /// Zones of large values that nothing names any more and that are not free yet.
+    /// Zones of retired large values that are not free yet.
     fn retired_zones(&self) -> u32 {
         self.retired_zones.load(Ordering::Acquire)
     }
 
-    /// Whether somebody has begun to clean a segment.
+    /// Whether a worker has begun to clean a segment.
     pub(crate) fn has_begun(&self) -> bool {
         !self.agenda.lock().begun.is_empty()
     }
@@ -271,27 +267,27 @@ impl Compactor {
 }
 
 impl<I: Index> Spine<I> {
-    /// Gives all zones back that no reader can reach any more, and the compactor's own segments to others.
+    /// Frees all zones that no reader can reach any more, and leaves the compactor's own segments to others.
     pub(crate) fn give_back(&self) {
-        // Who waits for a zone gets one when another has ended, and the last is left when there is one beside
-        // it.
+        // A worker that waits for a zone gets one when another worker has ended its victim. The last worker
+        // is left when there is a zone beside its own.
         for _ in 0..=self.compactor.workers.len() {
             self.leave_segments(&mut self.all_workers());
             self.free_all_ripe();
         }
     }
 
-    /// All workers: nobody takes a step as long as they are held.
+    /// All workers: no step can begin while they are held.
     fn all_workers(&self) -> Vec<SpinGuard<'_, Worker>> {
         self.compactor.workers.iter().map(SpinLock::lock).collect()
     }
 
-    /// Leaves the compactor's own segments to others, and tells whether there was one. A victim
-    /// under way is ended before: it may need the room in them.
+    /// Leaves the compactor's own segments to others, and tells whether there was one. It ends a victim under
+    /// way first: the victim may need the room in them.
     ///
-    /// As long as no zone is free and victims are still to be, the segments stay: the last one holds only
-    /// copies of records in those, so that recovery can give it back. With anything else in it, a crash would
-    /// leave no zone to move records to.
+    /// While no zone is free and victims are left, the segments stay: the last one holds only copies of
+    /// records in those victims, so that recovery can free it. With other records in it, a crash would leave
+    /// no zone to move records to.
     fn leave_segments(&self, workers: &mut [SpinGuard<'_, Worker>]) -> bool {
         let mut left = false;
         for worker in workers {

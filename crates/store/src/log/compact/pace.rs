@@ -1,4 +1,4 @@
-//! The pace of compaction: for writers that find little room, for writers that find none, and when asked for.
+//! The pace of compaction: for writers that find little room or none, and on request.
 
 use super::{Compacted, Demand, Worker};
 use crate::background::Progress;
@@ -10,8 +10,8 @@ use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
 use quipu_parts::sync::SpinGuard;
 
-/// What a writer demands that cleaning a segment gives back, as a share of it: records are copied this often
-/// at most for each time that they are written.
+/// The least gain that a writer demands of cleaning a segment, as a share of it. It bounds write
+/// amplification: each written record is copied at most this often.
 const LEAST_DIVISOR: u64 = 64;
 
 /// Records that a step of a writer takes at most, so that it waits for microseconds.
@@ -21,7 +21,7 @@ const PIECE_OF_WRITER: usize = 32;
 const HELPERS_SHARE: u32 = 2;
 
 /// Share of all record bytes, as a divisor, that tombstones may take before the oldest segments are cleaned
-/// for their sake: by a writer, and when compaction was asked for.
+/// because of them: by a writer, and by a compaction on request.
 const TOMBSTONE_SHARE: u64 = 16;
 const ASKED_TOMBSTONE_SHARE: u64 = 256;
 
@@ -47,7 +47,7 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// An error if nobody may write: see [`Admission::admit`](crate::background::Admission::admit).
+    /// An error if writes are refused: see [`Admission::admit`](crate::background::Admission::admit).
     #[inline]
     pub(in crate::log) fn admit_write(&self) -> Result<(), Error> {
         self.admission.admit()
@@ -65,19 +65,19 @@ impl<I: Index> Spine<I> {
         let demand = Demand { piece: self.compactor.piece, ..self.demand(u64::MAX, self.worthwhile()) };
         match self.step_of_writer(&demand) {
             Ok(true) => Progress::More,
-            // Whatever the error is, a writer that takes a step comes upon it as well, and can tell somebody.
+            // A writer that takes a step meets the same error, and can report it.
             Ok(false) | Err(_) => Progress::Stuck,
         }
     }
 
-    /// Compacts until there is a place for so many bytes and so many zones beside it; `false` if that is
-    /// hopeless, or if others have taken all room that was made for as long as its [`Patience`] lasts. The
-    /// caller holds no lock.
+    /// Compacts until there is a place for so many bytes and so many zones beside it. Returns `false` if that
+    /// is hopeless, or if others have taken all room that was made until its [`Patience`] ended. The caller
+    /// holds no lock.
     #[cold]
     pub(in crate::log) fn make_space(&self, (len, zones): (u64, u32), purpose: Use) -> Result<bool, Error> {
-        // Asked before all that is learnt about segments, which is out of date when this has changed.
+        // Read before anything about the segments: if this has changed, that knowledge is out of date.
         let mut turnover = self.heap.turnover();
-        // Large values that were superseded take no copying to come back.
+        // Superseded large values are freed without copying.
         let participant = self.epochs.register();
         self.settle_all(&participant.pin())?;
         self.free_all_ripe();
@@ -85,7 +85,7 @@ impl<I: Index> Spine<I> {
         let mut demand = self.demand(self.heap.draw(), least);
         let mut patience = Patience::new(self.region());
         let mut revoked = false;
-        // Or each large value that is refused would have all segments cleaned once more, for what was deleted
+        // Otherwise each refused large value would have all segments cleaned again, for the records deleted
         // since the last one.
         if purpose == Use::Put && zones > 0 && self.is_out_of_reach(len, zones, turnover) {
             return Ok(false);
@@ -102,37 +102,37 @@ impl<I: Index> Spine<I> {
                 revoked = true;
                 continue;
             }
-            // Before anyone is refused, tombstones go that writers leave at other times.
+            // Before a write is refused, tombstones go that writers leave at other times.
             if demand.tombstone_share < ASKED_TOMBSTONE_SHARE {
                 demand.tombstone_share = ASKED_TOMBSTONE_SHARE;
                 continue;
             }
-            // And room becomes a place that nobody can use: the end of a run seals what is open, and
-            // tombstones of keys that were not there may leave nothing else to clean.
+            // Room becomes a place that nobody can use: the end of a run seals open segments, and tombstones
+            // of absent keys may leave nothing else to clean.
             if demand.place == u64::MAX {
                 demand.place = len.max(least);
                 continue;
             }
-            // Readers that were here when the last segments were cleaned will soon have left, unless someone
-            // keeps a guard for long. Asked while nobody can free those: a zone that is not seen here is
+            // Readers that were here when the last segments were cleaned will soon have left, unless a guard
+            // is kept for long. Read while nobody can free those segments: a zone that is not seen here is
             // offered below, or was taken.
             let is_retired = self.compactor.retired() > 0;
             drop(workers);
             if self.heap.offers(len, purpose, zones) {
                 break;
             }
-            // A client that deletes at this moment has the segment that is kept for that; one that goes on in
-            // another segment has two; and others clean as well.
+            // A client that deletes at this moment has the segment that is kept for deletes. A client that
+            // continues in another segment has two. Others clean as well.
             let someone_leaves = is_retired || self.heap.lends() || self.compactor.has_begun();
-            // While this writer looked, or did not run, others may have had two, or taken all room that was
-            // made and opened every segment anew. Asked last: a client that is no longer seen to have two
-            // has been counted.
+            // While this writer looked, or did not run, others may have had two segments, or taken all room
+            // that was made and opened every segment anew. Read last: a client that is no longer seen to have
+            // two has been counted.
             let turned_over = self.heap.turnover();
             let has_turned_over = turned_over != turnover;
             if has_turned_over {
                 turnover = turned_over;
-                // Records that others superseded since may be garbage that only they know of, in a segment
-                // that they have passed on.
+                // Records that others have superseded since may be garbage that only those clients know of,
+                // in a segment that they have passed on.
                 self.settle_all(&participant.pin())?;
                 demand.born_before = self.heap.draw();
                 revoked = false;
@@ -144,15 +144,15 @@ impl<I: Index> Spine<I> {
         Ok(true)
     }
 
-    /// Whether the place that is wanted is not to be had, if every segment held live records alone and every
-    /// reader had left: unless others have zones at this moment that they give back, or have had some since
-    /// this turnover.
+    /// Whether the wanted place is out of reach even if every segment held live records alone and every
+    /// reader had left. It is not out of reach if others have zones at this moment that they give back, or
+    /// have had some since this turnover.
     fn is_out_of_reach(&self, len: u64, zones: u32, turnover: u64) -> bool {
         // Records lose their hints when they are moved, so compaction gives more than that.
         if self.gives_hints {
             return false;
         }
-        // Nobody frees segments or values that are no longer needed meanwhile, which would be counted
+        // While the workers are held, nobody frees retired segments or values, which would then be counted
         // nowhere.
         let _workers = self.all_workers();
         let Some(most) = self.heap.most_zones_for_puts(len) else { return false };
@@ -160,7 +160,7 @@ impl<I: Index> Spine<I> {
         lacks && !self.heap.lends() && self.heap.turnover() == turnover
     }
 
-    /// On a full disk, compacts until one more zone is free, which has the storage that it was written with;
+    /// On a full disk, compacts until one more zone is free, which keeps the storage behind it. Returns
     /// `false` if nothing can be cleaned. The caller holds no lock.
     #[cold]
     pub(in crate::log) fn win_storage_back(&self) -> Result<bool, Error> {
@@ -174,8 +174,7 @@ impl<I: Index> Spine<I> {
             if self.heap.space().free_zones() > free {
                 return Ok(true);
             }
-            // A zone that was cleaned is free when the readers have left that were here, and others clean
-            // too.
+            // A cleaned zone is free when the readers of that time have left; others clean too.
             if !self.step_of_writer(&demand)?
                 && !((self.compactor.retired() > 0 || self.compactor.has_begun()) && patience.lasts())
             {
@@ -184,8 +183,8 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// Takes their segments away from all clients, which may rest; `false` if the compactor has one, since it
-    /// does not look for that. It takes none meanwhile: the caller has all its workers.
+    /// Revokes the segments of all clients, which may be idle. Returns `false` if the compactor has one,
+    /// since it does not check for that. It takes none meanwhile: the caller holds all its workers.
     fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) -> bool {
         if workers.iter().any(|worker| worker.writer.segment.is_some()) {
             return false;
@@ -201,7 +200,7 @@ impl<I: Index> Spine<I> {
 
     fn step_of_writer(&self, demand: &Demand) -> Result<bool, Error> {
         match self.compact_step(demand) {
-            // A victim that cannot be read, or moved now, is no reason to refuse a write that has room.
+            // A victim that cannot be read, or moved now, does not refuse a write that has room.
             Err(Error::Damaged(_)) => Ok(true),
             Err(Error::PoolFull { .. } | Error::Medium(_)) => Ok(false),
             stepped => stepped,
@@ -231,7 +230,7 @@ impl<I: Index> Spine<I> {
             self.compactor.done()
         };
         let (born_before, tombstone_share) = (self.heap.draw(), ASKED_TOMBSTONE_SHARE);
-        // Who asks for it waits for the whole, so it takes the cleaner's pieces: one fence for many records.
+        // The caller waits for the whole, so it takes the cleaner's pieces: one fence for many records.
         let piece = self.compactor.piece;
         let demand = Demand { tombstone_share, piece, ..self.demand(born_before, 1) };
         let mut patience = Patience::new(self.region());
@@ -239,8 +238,8 @@ impl<I: Index> Spine<I> {
             let stepped = self.compact_step(&demand);
             match stepped {
                 Ok(true) => {}
-                // What was cleaned is free when the readers have left that were here then. That makes room,
-                // and lets tombstones go that had to outlive it.
+                // A cleaned segment is free when the readers of that time have left. That makes room, and
+                // frees tombstones that had to outlive it.
                 Ok(false) | Err(Error::PoolFull { .. })
                     if self.compactor.retired() > 0 && patience.lasts() => {}
                 Ok(false) => break,

@@ -1,14 +1,14 @@
 //! The pipeline by which the live records of a segment move: collect, copy, one fence, repoint, flush in
 //! batches.
 //!
-//! PACMAN section 3.3. Writers are not kept out. A copy is made, and then the index names it if it still
-//! names the original; if a writer was faster, the copy is dead, and that is all. It need not be made void,
-//! although its segment may be younger than the tombstone by which the writer deleted the key: from then on
-//! the segment [holds](LogHeap::hold_tombstones) that one back. The index does not name a parked record yet;
-//! so before a copy is given up, the write that is parked for its key is published.
+//! PACMAN section 3.3. Writers are not kept out. The worker makes a copy, then repoints the index if it still
+//! names the original. If a writer was faster, the copy is dead. The copy's segment may be younger than the
+//! tombstone by which that writer deleted the key. From then on the segment [holds](LogHeap::hold_tombstones)
+//! that tombstone, so the copy need not be made void. The index does not name a parked record yet; so before
+//! the worker gives a copy up, it publishes the write that is parked for its key.
 //!
-//! Bits in DRAM tell which records are live (section 3.2) if the heap keeps them; otherwise the index is
-//! asked about each record. A record that says where its entry stands (section 3.1) is repointed there.
+//! Bits in DRAM tell which records are live (section 3.2) if the heap keeps them; otherwise the worker asks
+//! the index about each record. A record with a hint to its entry (section 3.1) is repointed there.
 
 use crate::log::{Spine, Writer, reference_of};
 use crate::options::Twin;
@@ -25,10 +25,10 @@ use std::mem;
 /// Replaced words that are flushed together (`NUM_BATCH_FLUSH` in the paper's figure 4).
 const FLUSHED_TOGETHER: usize = 32;
 
-/// Records whose entries in the index are asked for ahead.
+/// Records whose entries in the index are prefetched.
 const AHEAD: usize = 16;
 
-/// What a step of compaction has done.
+/// The results of a step of compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Relocated {
     /// Bytes copied.
@@ -43,18 +43,18 @@ pub(super) struct Relocated {
 struct Copied<'r> {
     key: Key<'r>,
     hint: Option<u64>,
-    /// Words and lengths of the original and of the copy, which may have a hint and has none.
+    /// Words and lengths of the original, which may have a hint, and of the copy, which has none.
     old: (u64, u64),
     new: (u64, u64),
     sequence: u64,
 }
 
 impl<I: Index> Spine<I> {
-    /// Moves the live ones of these values; of a large one the head moves alone. On an error, those before
-    /// the one that failed have moved.
+    /// Moves the live ones of these values; of a large one only the head moves. On an error, those before the
+    /// failed one have moved.
     ///
-    /// Copies that the index is to name together stand in one segment, since one that has been left may be
-    /// cleaned at once: a cleaner would take copies that the index does not name yet for dead.
+    /// Copies that are repointed together stand in one segment, since a segment that was left may be cleaned
+    /// at once. A cleaner would take copies that the index does not name yet for dead.
     pub(super) fn relocate(
         &self,
         guard: &Guard<'_>,
@@ -72,7 +72,7 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Makes copies durable and lets the index name them.
+    /// Makes copies durable and repoints the index to them.
     fn name_copies(
         &self,
         guard: &Guard<'_>,
@@ -97,7 +97,7 @@ impl<I: Index> Spine<I> {
         repointed
     }
 
-    /// Copies those that are live, as many as one segment takes, and tells how many it has looked at.
+    /// Copies the live ones, as many as one segment takes, and tells how many it has looked at.
     fn copy<'r>(
         &self,
         guard: &Guard<'_>,
@@ -116,7 +116,7 @@ impl<I: Index> Spine<I> {
         Ok(taken)
     }
 
-    /// The same for up to [`AHEAD`].
+    /// Copies the live ones of up to [`AHEAD`].
     fn copy_some<'r>(
         &self,
         guard: &Guard<'_>,
@@ -158,7 +158,7 @@ impl<I: Index> Spine<I> {
         Ok(values.len())
     }
 
-    /// Lets the index name the copies, where it still names the originals.
+    /// Repoints the index to the copies, where it still names the originals.
     fn repoint_all(
         &self,
         guard: &Guard<'_>,
@@ -167,7 +167,7 @@ impl<I: Index> Spine<I> {
         unflushed: &mut Vec<I::Unflushed>,
         done: &mut Relocated,
     ) -> Result<(), Error> {
-        // Where those ahead stand, in the order of a ring.
+        // Places of the prefetched entries, as a ring.
         let mut places = [None; AHEAD];
         for (place, ahead) in places.iter_mut().zip(copies) {
             *place = self.index.prefetch_repoint(ahead.hint, ahead.key);

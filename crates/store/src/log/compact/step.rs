@@ -14,8 +14,8 @@ use quipu_parts::space::ZoneId;
 use quipu_parts::sync::Waiter;
 use std::sync::atomic::Ordering;
 
-/// Share of the candidates, as a divisor, that is chosen at a time: few enough that they are still the right
-/// ones when their turn comes.
+/// Share of the candidates, as a divisor, that is chosen at a time: few enough that they are still good
+/// victims when their turn comes.
 const CHOSEN_DIVISOR: usize = 64;
 
 impl<I: Index> Spine<I> {
@@ -45,7 +45,7 @@ impl<I: Index> Spine<I> {
         let guard = participant.pin();
         let (zone, position) = match *victim {
             Some(victim) => victim,
-            // A victim is chosen when it is known what is dead in all segments.
+            // A victim is chosen only when the dead records of all segments are known.
             None if self.survey(&guard, writer, demand.piece)? => return Ok(Step::Taken),
             None => {
                 let room = writer.segment.as_ref().map_or(0, |open| self.heap.room_in(open));
@@ -53,7 +53,7 @@ impl<I: Index> Spine<I> {
                     Ok(zone) => zone,
                     Err(step) => return Ok(step),
                 };
-                // Those of a victim that could not be read to its end stay where they are.
+                // Expired values of a victim that could not be read to its end keep their zones.
                 expired.clear();
                 (zone, Position::START)
             }
@@ -83,8 +83,8 @@ impl<I: Index> Spine<I> {
             }
         }
         let mut done = Relocated::default();
-        // The others after them: whether a tombstone may go is known when all older records before it have
-        // moved.
+        // Tombstones and expired records come last: whether a tombstone may go is known when all older
+        // records before it have moved.
         let moved = self.relocate(&guard, writer, &values, &mut done).and_then(|()| {
             let mut batches = others.chunks(AT_ONCE);
             batches.try_for_each(|some| self.move_carefully(&guard, writer, zone, some, expired, &mut done))
@@ -96,7 +96,7 @@ impl<I: Index> Spine<I> {
             return Ok(Step::Taken);
         }
         self.end_victim(victim, zone);
-        // Some of them: if none were freed, the tombstones would stay where they are as well.
+        // The twin forgets only some zones: if none were freed, the tombstones would stay as well.
         if self.twin == Some(Twin::FreedInDramOnly) && zone.0 % 2 == 0 {
             self.heap.forget(zone);
         } else {
@@ -106,19 +106,19 @@ impl<I: Index> Spine<I> {
         Ok(Step::Taken)
     }
 
-    /// Chooses a victim for a worker that has none and so much room, and begins it; or tells why not.
+    /// Chooses and begins a victim for a worker that has none and so much room; or returns why there is none.
     fn begin(&self, room: u64, demand: &Demand) -> Result<ZoneId, Step> {
         let mut agenda = self.compactor.agenda.lock();
         let (zones, others) = (self.heap.zones_left(Use::Move) as usize, agenda.begun.len());
-        // Each of those that are begun may still need a zone.
+        // Each victim that was begun may still need a zone.
         if others > 0 && zones <= others {
             return Err(Step::OthersFirst);
         }
         let nothing = if others > 0 { Step::OthersFirst } else { Step::NothingToDo };
         let fits = |zone| zones > 0 || self.heap.live_bytes(zone) <= room;
         let victim = self.next_victim(&mut agenda, room, demand, fits).ok_or(nothing)?;
-        // The run begins, durably, before anything changes: also if nothing has to move before the zone is
-        // freed.
+        // The run begins, durably, before anything changes. The zone may be freed without a move of any
+        // record.
         self.heap.draw();
         if !self.heap.claim(&victim) {
             return Err(Step::Taken);
@@ -132,16 +132,16 @@ impl<I: Index> Spine<I> {
         matches!(record.kind(), Kind::Value | Kind::Large) && !self.has_expired(record)
     }
 
-    /// A victim is done with, and no candidate any more.
+    /// Ends a victim, which is then no candidate any more.
     fn end_victim(&self, victim: &mut Option<(ZoneId, Position)>, zone: ZoneId) {
         *victim = None;
         self.heap.withdraw(zone);
         self.compactor.agenda.lock().begun.retain(|(begun, _)| *begun != zone);
     }
 
-    /// The next segment to clean. Many are chosen at a time, since who chooses looks at all: by the demand of
-    /// who chose them, of which only the age is asked again. Meanwhile they can only become emptier, but for
-    /// those that someone writes to, which cannot be claimed.
+    /// The next segment to clean. The search looks at all segments, so it chooses many at a time, by the
+    /// demand of its worker. Later workers check only their age again: meanwhile segments only become
+    /// emptier, except those that are written to, which cannot be claimed.
     fn next_victim(
         &self,
         agenda: &mut Agenda,
@@ -170,7 +170,7 @@ impl<I: Index> Spine<I> {
         Some(first)
     }
 
-    /// A segment whose records cannot all be read stays as it is, for ever if need be.
+    /// A segment whose records cannot all be read stays as it is, if need be for ever.
     fn unreadable(&self, victim: &mut Option<(ZoneId, Position)>, zone: ZoneId, offset: u64) -> Error {
         self.end_victim(victim, zone);
         let start = self.heap.space().zone_offset(zone);
@@ -178,12 +178,12 @@ impl<I: Index> Spine<I> {
     }
 }
 
-/// What has come of a look for something to do.
+/// The outcome of a step.
 pub(super) enum Step {
-    /// Some records have moved, or a victim was not to be had.
+    /// Some records have moved, or a victim could not be claimed.
     Taken,
     /// There is nothing that meets the demand.
     NothingToDo,
-    /// There may be, once others have ended what they have begun.
+    /// There may be something to do once other workers have ended their victims.
     OthersFirst,
 }

@@ -1,14 +1,13 @@
 //! Recovery of a store whose index is in the pool: the index is believed, and the records are not read
 //! (PACMAN section 3.5).
 //!
-//! What is read is a line of each zone: the header of a segment, with its life and its end, or that of a zone
-//! of the index. Where records end in segments that a crash has left open is found out later, as what is dead
-//! is.
+//! Recovery reads a line of each zone: the header of a segment, with its life and its end, or that of a zone
+//! of the index. A later survey finds the ends of segments that a crash has left open, and the dead records.
 //!
 //! # Why the index can be believed
 //!
-//! It names a record only after that was durable, and a record's segment is freed only when the index has
-//! durably forgotten all of it. So whatever a crash leaves of the index, what it names is there:
+//! The index names a record only after the record was durable. A record's segment is freed only when the
+//! index has durably forgotten the whole segment. So every record exists that the index names after a crash:
 //!
 //! | cut off | left | settled by |
 //! |---|---|---|
@@ -17,16 +16,16 @@
 //! | a deletion, before or behind the index | all or nothing of it | nothing |
 //! | a step of compaction | originals and copies, of each one named | nothing: the others are dead |
 //! | a segment between its zone and its commit | a zone that is taken | freeing the zone |
-//! | a segment of a client | an open segment | its survey, or a close: looking for its end, flushing up to there, marking the end |
+//! | a segment of a client | an open segment | its survey or a close, which finds, flushes, marks the end |
 //! | a zone of the index between its link and its commit | a link to nothing | clearing the link |
 //!
-//! What is dead is found out later ([`LogHeap::take_over`]): the store opens at once.
+//! Dead records are found later ([`LogHeap::take_over`]): the store opens at once.
 //!
 //! # The clock
 //!
-//! Nobody sees the numbers of records that are not read. All were drawn below the ceiling in the superblock,
-//! which was durable before, and the clock goes on from there; if a copy of the superblock is lost, from as
-//! far above it as the other copy's ceiling may have been. Lives are seen, and passed.
+//! Recovery does not read the numbers of records. All were drawn below the durable ceiling in the superblock,
+//! so the clock continues from there. If a copy of the superblock is lost, it continues from the highest
+//! ceiling that the other copy may have had. Lives are read, and the clock passes them.
 //!
 //! # After a crash of the system
 //!
@@ -45,13 +44,13 @@ use quipu_parts::heap::segments::{ScanError, SegmentInfo};
 use quipu_parts::space::{SpaceError, ZoneId};
 use std::collections::BTreeSet;
 
-/// What the headers say.
+/// The contents of the headers.
 #[derive(Default)]
 struct Headers {
     /// Sealed segments with their ends.
     sealed: Vec<(SegmentInfo, u64)>,
     open: Vec<SegmentInfo>,
-    /// Zones of segments that were given up, but for their bit in the zone table.
+    /// Zones of segments that were given up but are still taken in the zone table.
     given_up: Vec<ZoneId>,
     damage: Vec<DamagedPlace>,
     /// The highest life number.

@@ -1,4 +1,4 @@
-//! What the scanning threads of a recovery find.
+//! The findings of the scanning threads of a recovery.
 
 use super::values::FoundHead;
 use crate::types::error::{DamagedPlace, Error};
@@ -12,16 +12,16 @@ pub(crate) struct Findings {
     pub(crate) report: RecoveryReport,
     pub(crate) damage: Vec<DamagedPlace>,
     pub(super) open: Vec<(SegmentInfo, u64)>,
-    /// Open segments without a record that is not superseded, and stands nowhere else.
+    /// Open segments whose records are all superseded or stand elsewhere too.
     pub(super) needless: Vec<(SegmentInfo, u64)>,
     pub(super) sealed: Vec<SegmentInfo>,
-    /// Segments, offsets in them and lengths of what cannot be read.
+    /// Segments with unreadable bytes, and the offsets and lengths of these.
     pub(crate) holes: Vec<(SegmentInfo, u64, u64)>,
     /// Zones of segments without a header.
     pub(crate) headless: Vec<ZoneId>,
-    /// Zones of segments that were given up, but for their bit in the zone table.
+    /// Zones of segments that were given up but are still taken in the zone table.
     pub(super) given_up: Vec<ZoneId>,
-    /// Segments that the zone table takes for free.
+    /// Segments whose zones are free in the zone table.
     pub(crate) orphans: Vec<ZoneId>,
     pub(super) heads: Vec<FoundHead>,
     /// Zones of large values; once the heads are judged, those that no head names.

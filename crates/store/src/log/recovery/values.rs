@@ -1,9 +1,9 @@
 //! Which large values a pool still has: those whose head won. The others' zones are free again.
 //!
-//! A head proves itself as every record does, and its value is proved with it. If that fails, the head may be
-//! dead: a later write of its key was durable before the zones went to someone else, and recovery finds that
-//! write too, or one later still, since a tombstone stays as long as anything older than it does. A head that
-//! fails and that nothing supersedes is damage.
+//! A head proves itself as every record does, and its value is proved with it. If the value fails, the head
+//! may be dead: a later write of its key was durable before the zones were reused. Recovery finds that write
+//! too, or a later one, since a tombstone stays as long as an older record exists. A head that fails and that
+//! nothing supersedes is damage.
 
 use super::{DamagedPlace, Findings};
 use crate::log::Spine;
@@ -29,7 +29,7 @@ pub(super) struct FoundHead {
 }
 
 impl<I: Index> Spine<I> {
-    /// Decides about every head and every zone of a value, once all records have been seen.
+    /// Judges every head and every zone of a value, once all records have been seen.
     pub(super) fn judge_values(&self, findings: &mut Findings) -> Result<(), Error> {
         let participant = self.epochs.register();
         let guard = participant.pin();
@@ -43,8 +43,8 @@ impl<I: Index> Spine<I> {
             let key = Key { bytes: record.key, hash: head.hash };
             let is_lost = match &head.zones {
                 None => match self.superseding(&guard, &head, key)? {
-                    // The segment may be younger than a tombstone that keeps this head away: it holds a copy
-                    // that has lost.
+                    // The segment may be younger than a tombstone that supersedes this head: the head is a
+                    // copy that lost.
                     Some(later) => {
                         self.heap.hold_tombstones(head.reference, later);
                         false

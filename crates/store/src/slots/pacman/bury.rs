@@ -1,8 +1,8 @@
-//! Superseding and deleting, where bits in DRAM tell what is dead (PACMAN section 3.2).
+//! Superseding and deleting, where bits in DRAM tell which records are dead (PACMAN section 3.2).
 //!
-//! A writer that supersedes a record writes nothing to it: the index's word tells how long it is, so it is
-//! not even read. A record whose value fills blocks of its own is released as in Viper, since these blocks
-//! are free at once.
+//! A writer that supersedes a record does not write to it. The index's word tells the record's length, so the
+//! writer does not read it either. A record whose value fills blocks of its own is released as in Viper,
+//! since these blocks are free at once.
 
 use crate::slots::{EXACT, SlotSession, SlotSpine, exact};
 use crate::types::error::Error;
@@ -12,8 +12,8 @@ use quipu_parts::heap::slots::{Claim, Offset, Owner, Record, SizedOffset};
 use quipu_parts::index::cceh::NodeMemory;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// Notes as dead the record that the index named by `old`, which one with the number `by` has superseded.
-    /// Its key is locked.
+    /// Notes the record that the index named by `old` as dead. A record with the number `by` has superseded
+    /// it. Its key is locked.
     #[inline]
     pub(in crate::slots) fn bury(&self, claim: &Claim<'_, '_>, old: u64, by: u64) -> Result<(), Error> {
         let old = SizedOffset::from_word(old);
@@ -26,7 +26,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Notes as dead a record whose word does not tell how long it is.
+    /// Notes a record as dead whose word does not tell its length.
     #[cold]
     fn bury_unsized(&self, claim: &Claim<'_, '_>, old: Offset, by: u64) -> Result<(), Error> {
         match self.heap.stands(old)? {
@@ -36,8 +36,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Ok(())
     }
 
-    /// Deletes a key whose stripe is held, and tells whether it was there. Makes room for the tombstone if
-    /// there is none: the least that can be gained is enough.
+    /// Deletes a key whose stripe is held, and tells whether it was there. If there is no room for the
+    /// tombstone, the least gain of reclamation is enough.
     pub(in crate::slots) fn delete_by_tombstone(
         &self,
         session: &mut SlotSession,
@@ -55,7 +55,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Places a tombstone in the client's block, or in the block that is kept for tombstones.
+    /// Places a tombstone in the client's block, or in the block that is reserved for tombstones.
     fn place_tombstone(
         &self,
         session: &mut SlotSession,
@@ -78,7 +78,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Ok(true)
     }
 
-    /// The beats of a deletion; those of a put that is published before it returns (`now`).
+    /// The beats of a deletion: those of a put that is published before it returns (`now`).
     #[inline]
     fn place_tombstone_of(
         &self,
@@ -91,7 +91,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let mut claim = self.heap.claim_tombstone(owner, key, sequence)?;
         let segment = self.index.lock(hash);
         claim.persist(tombstone);
-        // The record may have moved since it was looked for, and be named by another word.
+        // The record may have moved since the lookup, and have another word.
         let taken = segment.take(guard, |word| self.is_record_of(word, key));
         debug_assert!(taken.is_some(), "the key is locked");
         taken.map_or(Ok(()), |old| self.bury(&claim, old, sequence))

@@ -1,12 +1,12 @@
-//! The pipeline by which what is live of a block moves, where bits in DRAM tell what is dead (PACMAN section
-//! 3.3): collect, copy, one fence, let the index name the copies. `parts/src/heap/slots/pacman/batch.rs` has
-//! what the medium sees of it.
+//! The pipeline that moves the live records of a block, where bits in DRAM tell which are dead (PACMAN
+//! section 3.3): collect, copy, one fence, repoint the index to the copies.
+//! `parts/src/heap/slots/pacman/batch.rs` has the writes to the medium.
 //!
-//! Writers are not kept out. A copy is named if the original still is; if a writer was faster, the copy is
-//! taken back before the original goes. A tombstone moves too, unless a record of its key is named, which is
-//! younger, or no other block can hold one that is older. Neither needs the lock of a key: a tombstone in a
-//! block that nobody writes to has done its work, and what may go once may go for ever, since no older record
-//! of a key is ever made but by reclamation, which is here.
+//! Writers are not kept out. The index is repointed to a copy if it still names the original; if a writer was
+//! faster, the copy is taken back before the original goes. A tombstone moves too, unless the index names a
+//! record of its key, which is younger, or no other block can hold an older one. Neither case needs a key's
+//! lock: the tombstone's block has no writer, so its deletion has ended. If it may go once, it may go for
+//! ever: only reclamation, which runs here, makes older records of a key anew.
 
 use crate::options::Twin;
 use crate::slots::SlotSpine;
@@ -15,11 +15,11 @@ use quipu_parts::heap::slots::{Batch, Collected, Owner, Reclaimed, SlotError, Vi
 use quipu_parts::index::cceh::NodeMemory;
 use std::sync::atomic::Ordering;
 
-/// Records whose entries in the index are asked for ahead.
+/// Records whose entries in the index are prefetched.
 const AHEAD: usize = 16;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// Moves what a victim has to the cleaner's block, and frees it.
+    /// Moves the live records of a victim to the cleaner's block, and frees the victim.
     pub(in crate::slots) fn evacuate(
         &self,
         cleaner: &mut Owner,
@@ -44,7 +44,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.heap.free_victim(&victim, cleaner, |moved| self.moved_alone(guard, moved))
     }
 
-    /// Leaves tombstones out that need not be kept.
+    /// Leaves out tombstones that need not be kept.
     fn drop_tombstones(&self, guard: &Guard<'_>, victim: &Victim, batch: &mut Batch) {
         let gone = batch.drop_tombstones(|key, sequence| {
             let may_go = victim.may_go(sequence) || self.twin == Some(Twin::TombstoneDroppedEarly);
@@ -55,12 +55,12 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Lets the index name the copies, where it still names the originals.
+    /// Repoints the index to the copies, where it still names the originals.
     fn repoint(&self, guard: &Guard<'_>, batch: &Batch) -> Result<(), SlotError> {
         let ask = |(key, _): (&[u8], &Collected)| self.index.prefetch_to_write(self.hash(key));
         let mut ahead = batch.records();
         ahead.by_ref().take(AHEAD).for_each(ask);
-        // All that can be settled is, also where one of the copies is damaged.
+        // All other copies are settled, also if one of them is damaged.
         let mut outcome = Ok(());
         for (key, copied) in batch.records() {
             ahead.next().into_iter().for_each(ask);
@@ -70,9 +70,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             if is_tombstone {
                 self.heap.note_tombstone_gone(from);
             } else if self.index.replace(guard, self.hash(key), old, new) {
-                // The number counts only if the victim cannot be freed. Most victims hold back more by then,
-                // for what had died in them. One whose free bytes are all at the ends of pages holds nothing
-                // else.
+                // The number counts only if the victim cannot be freed. The records that had died in it by
+                // then usually hold back more. Only a victim whose free bytes are all at the ends of pages
+                // holds nothing else.
                 self.heap.note_dead(from.offset, len, sequence);
             } else if self.twin != Some(Twin::LosingCopyKept) {
                 outcome = outcome.and(self.heap.void(to));

@@ -6,14 +6,14 @@ use quipu_parts::heap::slots::Owner;
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::reclaim::hot::Sampler;
 
-/// A client's share in what is hot, and its place for that.
+/// A client's share of the hot set, and its owner for hot records.
 pub(in crate::slots) struct HotSide {
     sampler: Sampler,
     owner: Owner,
 }
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// What a client of this store needs for hot records, if they are kept apart.
+    /// The hot side of a new client of this store, if hot records are kept apart.
     pub(in crate::slots) fn hot_side(&self) -> Option<Box<HotSide>> {
         let hot = self.hot.as_ref()?;
         let (sampler, owner) = (Sampler::new(hot.set()), self.heap.hot_owner(self.seed()));

@@ -1,6 +1,6 @@
-//! What PACMAN's techniques change of the walk (Wang et al., USENIX ATC 2022, section 4.1): the ways of
-//! `SlotSpine<M, REDUCED = true>`, except for hot records, which are a technique of their own.
-//! `parts/src/heap/slots/pacman/` has what they are to the heap.
+//! PACMAN's techniques on the walk (Wang et al., USENIX ATC 2022, section 4.1): the code of
+//! `SlotSpine<M, REDUCED = true>`. Hot records are a technique of their own. `parts/src/heap/slots/pacman/`
+//! has the part of the heap.
 
 mod bury;
 mod evacuate;
