@@ -1,8 +1,5 @@
 //! Rules of comments and pages: how wide a line is, how long a sentence and a head are, and how a sentence
 //! begins.
-//!
-//! Rooms that do not keep a rule yet stand in a list of that rule. A list only shrinks: an entry that nothing
-//! needs any more is itself a fault.
 
 use crate::source::Source;
 
@@ -12,15 +9,6 @@ pub const COLUMNS: usize = 110;
 pub const WORDS: usize = 35;
 /// Lines of a module's head, the `//!` block.
 pub const HEAD: usize = 40;
-/// Sentences of comments in `crates/*/src` that may begin with a free relative. The aim is 20.
-pub const FREE_RELATIVES: usize = 20;
-
-/// Rooms with comment lines that are too wide.
-pub const WIDE_ROOMS: &[&str] = &[];
-/// Rooms with sentences in `///` and `//!` that are too long.
-pub const WORDY_ROOMS: &[&str] = &[];
-/// Rooms with heads that are too long.
-pub const LONG_HEADS: &[&str] = &[];
 
 /// A blank inside of a span of code, which is one word.
 const BLANK: char = '\u{1}';
@@ -67,7 +55,7 @@ pub fn check_page(path: &str, text: &str) -> Vec<String> {
 
 /// Sentences in any comment of a file that begin with a free relative: "What is parked ..." and "Who reads
 /// ...".
-pub fn free_relatives(file: &Source) -> Vec<Sentence> {
+pub fn check_subjects(file: &Source) -> Vec<String> {
     let begins = |sentence: &Sentence| {
         let text =
             sentence.text.trim_start_matches(|letter: char| !letter.is_alphanumeric() && letter != '`');
@@ -75,23 +63,8 @@ pub fn free_relatives(file: &Source) -> Vec<Sentence> {
         ["Who", "Whoever", "What", "Whatever"].contains(&first) && !text.ends_with('?')
     };
     let comments = blocks(&file.text, |line| line.starts_with("//"));
-    comments.into_iter().flat_map(sentences).filter(begins).collect()
-}
-
-/// Entries of `rooms` under which no file has a fault of the rule `check`, and the faults of all other files.
-pub fn outside(sources: &[Source], rooms: &[&str], check: impl Fn(&Source) -> Vec<String>) -> Vec<String> {
-    let mut needed = vec![false; rooms.len()];
-    let mut faults = Vec::new();
-    for source in sources {
-        let found = check(source);
-        match rooms.iter().position(|room| source.path.starts_with(room)) {
-            Some(room) => needed[room] |= !found.is_empty(),
-            None => faults.extend(found),
-        }
-    }
-    let needless = rooms.iter().zip(needed).filter(|(_, needed)| !needed);
-    faults.extend(needless.map(|(room, _)| format!("{room}: keeps the rule now; take it off the list")));
-    faults
+    let found = comments.into_iter().flat_map(sentences).filter(begins);
+    found.map(|sentence| format!("{}:{}", file.path, sentence.line)).collect()
 }
 
 fn too_long(path: &str, sentence: &Sentence) -> Option<String> {
