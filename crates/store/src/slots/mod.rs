@@ -213,7 +213,6 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 ///
 /// The index forgets a place before any client can find its mark cleared or another key's record there. So a
 /// reader that meets the same place again and again, without the key's record, does not race with a writer.
-/// with a writer.
 #[derive(Default)]
 struct Misses {
     place: Option<Offset>,

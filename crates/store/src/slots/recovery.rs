@@ -273,7 +273,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let Waiting { location, place, stands, hash, ref key } = *found;
         let _stripe = self.stripes.lock(self.stripes.of(hash), |_| ());
         let new = Self::word_of(place, key);
-        if let Some(word) = self.index.get(guard, hash, |word| self.is_record_of(word, key)) {
+        // Under the segment's lock, which ends with the statement: other threads add keys and split segments,
+        // and of an exact key of eight bytes the word alone would not tell that its entry is another key's by
+        // now.
+        let named = self.index.lock(hash).named(|word| self.is_record_of(word, key));
+        if let Some(word) = named {
             // It was found a moment ago, and recovery is alone.
             let Ok(Some(other)) = self.heap.stands(Self::offset_of(word)) else { return };
             let named = Location { offset: Self::offset_of(word), sequence: other.sequence };
