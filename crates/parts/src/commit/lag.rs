@@ -1,8 +1,8 @@
 //! The writes of a client that are parked (see [the protocol](super)).
 //!
-//! The client's next write but one publishes a write. In between, its index lines and then the old record's
-//! lines arrive, each while another write is on its way to the medium, so nothing waits for them. A client
-//! that writes no more publishes nothing more; the next to look for those keys does it.
+//! The client's next late write but one publishes a write. In between, its index lines and then the old
+//! record's lines arrive, each while another write is on its way to the medium, so nothing waits for them. A
+//! client that writes no more publishes nothing more; the next to look for those keys does it.
 
 use super::parked::Parked;
 
@@ -19,7 +19,7 @@ pub struct Lag<T> {
 /// One of them.
 #[derive(Default)]
 pub struct Entry<T> {
-    /// None once it has been published.
+    /// None once it has been published, or left to another thread.
     pub parked: Option<Parked>,
     /// The key, which would have to be read back from the medium otherwise.
     pub key: Vec<u8>,

@@ -5,7 +5,7 @@
 //!
 //! *Late* takes two cache misses off a put: the index slot and the old record depend on each other, and
 //! neither is needed to make the new record durable. So the writer fences its record, *parks* the word that
-//! the index is to have at the stripe of its key, and returns. It publishes the word two writes later
+//! the index is to have at the stripe of its key, and returns. It publishes the word two late writes later
 //! ([`Lag`]), when both lines have arrived. Until then the parked word is as good as published, because
 //! everyone who comes to the stripe for that key publishes it first:
 //!
@@ -19,7 +19,8 @@
 //!    +---------------------------------------------+
 //! ```
 //!
-//! UNSEEN is LOCKED with a write [on offer](StripeGuard::offer); parking ends the offer.
+//! UNSEEN is LOCKED with a write [on offer](StripeGuard::offer). PUBLISHING goes back to PARKED if the word
+//! is another one than its thread looked for ([`Stripes::take`]), and to FAILED by a panic.
 //!
 //! *Linearizability.* A parked write takes effect when it is parked, before it is acknowledged. Its record is
 //! not visible earlier: a log does not use a place again while a reader is there, and a slot's page is held
@@ -29,13 +30,13 @@
 //! only through PUBLISHING. So no later reader misses what an earlier one saw.
 //!
 //! *Waiting.* Writers of one stripe wait for each other. A reader waits only while another thread publishes
-//! a write of the very hash that it looks for: a few stores to DRAM, and over slots a fence or two.
+//! a write of its very hash: for a few stores to DRAM, and over slots until the publishing put returns.
 //!
-//! *Panics.* Nobody knows how much a publication had done when it panicked. Its stripe has FAILED for good:
-//! readers get an error, and a writer that waits for the lock panics too.
+//! *Panics.* Nobody knows how much a publication had done when it panicked. So readers of a FAILED stripe get
+//! an error, and a writer that waits for its lock panics too.
 //!
-//! *Reuse.* The stripe names a parked record and the index does not, so an epoch alone does not protect it.
-//! Everything parked before is to be published before its space is used again.
+//! *Reuse.* The index does not name a parked record yet, so an epoch alone does not protect it. Everything
+//! parked before is to be published before its space is used again.
 //!
 //! Source: MPKV (section 3.2), where a later operation completes the second phase of an earlier one.
 

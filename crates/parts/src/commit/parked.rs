@@ -5,7 +5,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{Waiter, panicking, point};
 use std::mem;
 
-/// A word that is to be published: its record is durable, or is made so while it is parked.
+/// A word that is to be published. Its record is durable before any thread can see the word parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parked {
     /// The hash of its key.
@@ -31,11 +31,11 @@ impl Stripes {
     }
 
     /// Publishes the word that is parked at the stripe of this hash, without waiting; for a thread that
-    /// parked one there. If none is parked now, another thread has taken it over. One that is parked may be a
-    /// later one, of another thread, even if the words are equal: the place of a record that was published is
-    /// used again. So `publish` is told the [newest](StripeGuard::newest) number of the stripe too. The
-    /// parked word is the caller's as long as that is the number of its own record: a later writer of the
-    /// stripe publishes the parked word first, and notes a higher number.
+    /// parked one there. If none is parked now, another thread has it, or is about to put it back. One that
+    /// is parked may be a later one, of another thread, even if the words are equal: the place of a record
+    /// that was published is used again. So `publish` is told the [newest](StripeGuard::newest) number of the
+    /// stripe too. The parked word is the caller's as long as that is the number of its own record: a thread
+    /// that parks here later notes a higher number first.
     #[inline]
     pub fn finish(&self, hash: u64, publish: impl FnOnce(Parked, u64)) {
         let stripe = &self.stripes[self.of(hash)];

@@ -74,8 +74,8 @@ impl Stripes {
     /// rising order.
     ///
     /// # Panics
-    /// If the stripe has [failed](Failed). A store refuses writes from then on, so only writers that were
-    /// already under way come here.
+    /// If the stripe has [failed](Failed). The publisher's store is to refuse writes from then on, so that
+    /// only writers that were already under way come here.
     #[inline]
     pub fn lock(&self, stripe: usize, publish: impl FnOnce(Parked)) -> StripeGuard<'_> {
         let stripe = &self.stripes[stripe];

@@ -46,8 +46,9 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::KeyEmpty`], [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::PoolFull`],
-    /// [`Error::ReadOnly`], [`Error::BackgroundFailed`], or a failure of the medium; the key keeps its old
-    /// value.
+    /// [`Error::RecordSize`], [`Error::ReadOnly`], [`Error::BackgroundFailed`], or a failure of the medium;
+    /// the key keeps its old value. After [`Error::Damaged`], which says that the old value cannot be
+    /// released, it may have the new one.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -215,8 +216,8 @@ impl Client {
         Ok(())
     }
 
-    /// Puts many pairs with one fence for every 32 of them. Not atomic: after a crash each pair is there
-    /// whole or not at all.
+    /// Puts many pairs, with one fence for every 32 of them where the design is a log. Not atomic: after a
+    /// crash each pair is there whole or not at all.
     ///
     /// # Errors
     /// As for [`put`](Client::put). Keys and values are checked before anything is written; when the pool
@@ -260,8 +261,8 @@ impl Client {
         self.session.write(batch)
     }
 
-    /// Deletes `key`, whether it is there or not. As fast as [`put`](Client::put), because it need not look;
-    /// an absent key costs a record in the pool all the same.
+    /// Deletes `key`, whether it is there or not. With an index in DRAM over logs it is as fast as
+    /// [`put`](Client::put), because it need not look, and an absent key costs a record in the pool too.
     ///
     /// # Errors
     /// As for [`put`](Client::put); a full pool still has a reserve for deletes.

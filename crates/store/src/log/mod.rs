@@ -4,9 +4,10 @@
 //! **releases** the old record that it found there. Nothing is acknowledged or published before it persists;
 //! nothing is released before it is replaced in the index; nothing is reused before the epoch has passed.
 //!
-//! A blind write ([`put`]) parks its record and leaves publish and release to a later one, so that their
-//! misses overlap with its way to the medium ([`publish`]; the protocol is [`quipu_parts::commit`]'s). A
-//! write that looks at the old record first ([`modify`]) does everything before it returns.
+//! If the store publishes late, a blind write ([`put`]) parks its record and leaves publish and release to a
+//! later one. So their misses overlap with its way to the medium ([`publish`]; the protocol is
+//! [`quipu_parts::commit`]'s). A write that looks at the old record first ([`modify`]) does everything before
+//! it returns.
 //!
 //! Writers of one key exclude each other by the stripe of the key's hash. Sequence numbers are drawn while it
 //! is held, so their order is the order of the writes. A reader takes no lock; if a write of the same hash is

@@ -1,9 +1,10 @@
 //! The life of a put, from top to bottom. A blind deletion goes the same way; [`super::modify`] looks at the
 //! old record first.
 //!
-//! The order of the beats follows from the processor: its first locked instruction waits until the stores of
-//! the put before have reached the medium. So everything that needs no lock comes before the key's lock. The
-//! end of a put, parked or published at once, is in [`super::publish`].
+//! The order of the beats follows from the processor: the first locked instruction of a put waits until the
+//! stores of the put before have reached the medium. That is the publication of an earlier put, or the key's
+//! lock. So the prefetches and the building of the record come before. The end of a put, parked or published
+//! at once, is in [`super::publish`].
 
 use super::publish::Lag;
 use super::writers::Writers;
@@ -41,7 +42,7 @@ impl<I: Index> Spine<I> {
         self.write_record(session, content)
     }
 
-    /// Does this for a checked content that fits a record, without giving compaction its share of work first.
+    /// Writes a checked content that fits a record, without giving compaction its share of work first.
     #[inline]
     pub(super) fn write_record(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         let Session { participant, writers, lag } = session;

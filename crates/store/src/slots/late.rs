@@ -1,21 +1,24 @@
 //! Publishing a put with later writes of its client.
 //!
-//! A put waits for the index's line, then for the line with the old record's mark, and for the fence behind
-//! the clearing of that mark. The put is durable without any of them. So it is parked at the stripe of its
-//! key (see [`quipu_parts::commit`]) and returns. Two writes later the client publishes it, with all lines
-//! at hand, and clears the mark under the first fence of the new record:
+//! A put that publishes waits for the index's line, then for the line with the old record's mark, and for the
+//! fence behind the clearing of that mark. It is durable without any of them. So a late put is parked at the
+//! stripe of its key (see [`quipu_parts::commit`]) and returns. Two late puts later the client publishes it,
+//! with all lines at hand, and clears the mark under the first fence of the new record:
 //!
 //! ```text
-//! put n  page held | publish n - 2 | write | fence | mark | find old of n - 1 | fence | park n | page free
-//!                    +----- key of n - 2 and page of its old record held ------------------------------+
+//! put n  page held | publish n - 2 | write n, clear old of n - 2 | fence | mark n, find old of n - 1 |
+//!                    +-- key of n - 2 and page of its old record held ------------------------------
+//!
+//!        fence | (if its page was not free: clear old of n - 2 | fence) | park n | pages and key free
+//!        ------------------------------------------------------------------------------------------+
 //! ```
 //!
 //! *Locks.* Before the first fence ends, another client could delete the new record of `n - 2` durably while
 //! the old one is still marked, or write to the old slot. So key and page are held. They are held until the
 //! put ends: an earlier unlock gained nothing measurable. Meanwhile the put waits for fences and for the
-//! index's segment, whose holder waits for nothing. If the page of the old record cannot be locked at once,
-//! that record is released behind the fences, with one of its own; the holder of its page waits for no
-//! stripe.
+//! index's segment, whose holder waits for no page and no stripe. If the page of the old record cannot be
+//! locked at once, that record is released behind the fences, with one of its own; the holder of its page
+//! waits for no stripe.
 //!
 //! *Readers.* A reader or writer of the key first publishes the put ([`SlotSpine::publish_parked`]), with a
 //! fence of its own. A put is parked while its page is still held. Otherwise a reader with an older offset of
@@ -83,7 +86,7 @@ impl<'s> Earlier<'s> {
     #[inline]
     pub(super) fn release_rest(&self, claim: &Claim<'_, '_>) {
         if let Some(old) = self.old {
-            // A damaged record cannot be cleared; the next reader of its page reports it.
+            // A damaged record cannot be cleared; a check or the next recovery reports it.
             let _ = claim.release_old(old);
         }
     }
@@ -116,11 +119,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     pub(super) fn publish_oldest<'s>(&'s self, guard: &Guard<'_>, lag: &mut Lag, earlier: &mut Earlier<'s>) {
         let entry = lag.oldest();
         let Some(own) = entry.parked.take() else { return };
-        // A thread that has taken this put publishes it, and may have parked another put, which is its own.
+        // Another thread has published it or is about to, and may have parked a put of its own since.
         let Some(taken) = self.stripes.take(own) else { return };
-        // A later write of this key has a higher number. So if the number is still ours, this put has been
-        // parked all the time. A key that the index lacked then is still absent: reclamation only replaces
-        // entries.
+        // A put that is parked here later has a higher number. So if the number is still ours, this put has
+        // been parked all the time. A key that the index lacked then is still absent: reclamation only
+        // replaces entries.
         let Seen { sequence, sighting } = entry.more;
         let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
         let mourner = self.admission.mourner();

@@ -152,7 +152,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Whether the run has durably begun.
+    /// Whether [`begin_run`](SlotSpine::begin_run) has been through.
     #[inline]
     fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Acquire)

@@ -7,8 +7,8 @@
 //!
 //! The segment of the index is locked before the fences, although the put does not need it there. A locked
 //! instruction behind a fence waits until the fence has ended, and all later loads wait with it. The
-//! segment's holder waits for no page. Behind the last fence are plain stores only, so the index is searched
-//! during the fences.
+//! segment's holder waits for no page. Behind the second fence follow plain stores, unless the segment
+//! splits, up to the release, which has a fence of its own. So the index is searched during the fences.
 //!
 //! The page of the new record is held until the old record is durably gone. So nobody reads a value that a
 //! crash could take back in favour of the old one, where the paper's tie break decides.

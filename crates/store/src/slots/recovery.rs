@@ -278,7 +278,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // now.
         let named = self.index.lock(hash).named(|word| self.is_record_of(word, key));
         if let Some(word) = named {
-            // It was found a moment ago, and recovery is alone.
+            // It was found a moment ago, and nobody else changes records meanwhile.
             let Ok(Some(other)) = self.heap.stands(Self::offset_of(word)) else { return };
             let named = Location { offset: Self::offset_of(word), sequence: other.sequence };
             if !self.heap.supersedes(location, named) {

@@ -102,11 +102,13 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // the earlier key.
         let mut earlier = Earlier::default();
 
-        // A claim may wait for room and for its page, so it comes before the earlier put's key is held.
+        // Without room the claim fails, and the caller publishes all parked puts to make some. So it comes
+        // before the earlier put's key is held.
         let mut claim = self.heap.claim(owner, record)?;
         self.publish_oldest(&guard, lag, &mut earlier);
 
-        // One fence covers the record and the mark of the earlier put's old record.
+        // One fence covers the record and the mark of the earlier put's old record. The index line is for the
+        // next two puts, which look there.
         claim.write(record);
         earlier.clear();
         self.index.prefetch_to_write(hash);
@@ -153,7 +155,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         claim.mark();
         self.region().fence();
 
-        // Plain stores only, until the old record is released; then the page is unlocked.
+        // Few locked instructions from here to the release of the old record; then the page is unlocked.
         let word = Self::word_of(claim.sized(), key);
         let old = match segment.upsert(&guard, word, |old| self.is_record_of(old, key)) {
             Ok(Some(old)) => old,
@@ -195,7 +197,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 /// Why a record was not written.
 pub(super) enum Failure {
     Error(Error),
-    /// Nothing has been changed: no zone is left for the index.
+    /// No zone is left for the index, and the record has been withdrawn.
     NoRoomInIndex(Shortage),
 }
 

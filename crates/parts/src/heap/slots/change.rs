@@ -113,8 +113,8 @@ impl SlotHeap {
     }
 
     /// Begins to let a record go that the caller has taken out of the index, if that can be done without
-    /// waiting. It cannot if somebody has its page, be it the caller, if the value fills blocks of its own,
-    /// or if the record is damaged; then nothing is changed.
+    /// waiting. It cannot if its page is held, be it by the caller, or does not exist. Nor can it if the
+    /// value fills blocks of its own, or the record is damaged. Then the record is as it was.
     #[inline]
     pub fn begin_release(&self, old: Offset) -> Option<Releasing<'_>> {
         let guard = self.try_lock(self.chunks.page_of(old)?)?;

@@ -4,9 +4,9 @@
 //! An odd version means that someone changes the page. Readers take none: they read between two looks at the
 //! version.
 //!
-//! A client that has written a record holds its page until the old record is gone, perhaps on a page whose
-//! holder waits for the first. So no client waits without end: after some tries it puts the offset on a list.
-//! All waiting clients look through that for their own pages, and clear such records. A page has one holder.
+//! A client that releases an old record holds the page of a new one, and waits for a page whose holder may
+//! wait for the first. So no client waits without end: after some tries it puts the offset on a list. All
+//! clients that wait so look through that for their own pages, and clear such records. A page has one holder.
 //! Only that, or the client that asked once it has the page, takes an offset of the page off the list; so
 //! each record is cleared once.
 

@@ -67,7 +67,7 @@ impl<'h> Claim<'h, '_> {
         region.flush(at, 8);
     }
 
-    /// Where the entry stands in its page.
+    /// Where the entry begins in its page.
     #[inline]
     fn tail(&self) -> u64 {
         u64::from(self.offset().position()) * 8

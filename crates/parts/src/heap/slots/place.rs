@@ -191,8 +191,9 @@ impl SlotHeap {
 
     /// Claims a place for a record of a [size that fits](SlotHeap::check_size): a slot, or an entry of a log.
     /// An entry may continue on the next page, or its value may fill blocks of its own, which are written
-    /// here. The sequence numbers of a key must rise in the order in which its records are published, so they
-    /// are drawn under a lock of the key.
+    /// here. The caller then writes and marks this very record: recovery finds nothing in a page behind a
+    /// claim that was dropped before. The sequence numbers of a key must rise in the order in which its
+    /// records are published, so they are drawn under a lock of the key.
     ///
     /// # Errors
     /// [`SlotError::Full`] if no block is left, [`SlotError::Unfit`] if no page can ever hold the record.

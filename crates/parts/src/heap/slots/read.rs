@@ -153,7 +153,7 @@ impl SlotHeap {
     }
 
     /// Whether the record at this offset has this key. Does not wait for the page, so it may be asked with a
-    /// a [`Claim`](super::Claim) at hand, or by an index under its own lock. The answer is right if the index
+    /// [`Claim`](super::Claim) at hand, or by an index under its own lock. The answer is right if the index
     /// names the offset all the while.
     #[inline]
     pub fn key_is(&self, offset: Offset, key: &[u8]) -> bool {
