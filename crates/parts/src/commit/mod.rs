@@ -35,8 +35,7 @@
 //! *Panics.* Nobody knows how much a publication had done when it panicked. So readers of a FAILED stripe get
 //! an error, and a writer that waits for its lock panics too.
 //!
-//! *Reuse.* The index does not name a parked record yet, so an epoch alone does not protect it. Everything
-//! parked before is to be published before its space is used again.
+//! *Reuse.* No epoch protects a parked record: all that is parked is published before space is used again.
 //!
 //! Source: MPKV (section 3.2), where a later operation completes the second phase of an earlier one.
 

@@ -203,10 +203,11 @@ impl SlotHeap {
         owner: &'o mut Owner,
         record: Record<'_>,
     ) -> Result<Claim<'h, 'o>, SlotError> {
+        let (key, value) = (record.key.len() as u64, record.value.len() as u64);
         if self.shape().is_some() {
+            debug_assert!(self.check_size(key, value).is_ok(), "another size would run into the next slot");
             return self.claim_slot(owner, record.sequence);
         }
-        let (key, value) = (record.key.len() as u64, record.value.len() as u64);
         // One call for all kinds of entries: a claim that a function out of line returned would have to be
         // copied.
         let (kind, body) = match self.home_of(key, value).ok_or(SlotError::Unfit { key, value })? {

@@ -116,8 +116,11 @@ impl<W: Words> Arena<W> {
     pub(super) fn new(words: W, chain: Chain) -> Result<Arena<W>> {
         let zone = chain.zone_size();
         let units = [Kind::Nodes, Kind::Chunks].map(|kind| Units::new(kind, zone));
-        if units.iter().any(|units| units.count < 2) || !numbers_fit(chain.space.zone_count(), units) {
-            return Err(IndexError::ZoneTooSmall { bytes: NODE, zone });
+        if units.iter().any(|units| units.count < 2) {
+            return Err(IndexError::ZoneTooSmall { bytes: 2 * NODE, zone });
+        }
+        if !numbers_fit(chain.space.zone_count(), units) {
+            return Err(IndexError::OutOfNumbers);
         }
         let zones = (0..chain.space.zone_count()).map(|_| OnceLock::new()).collect();
         let (earlier, lists) = (AtomicUsize::new(0), SpinLock::default());
@@ -307,6 +310,20 @@ const _: () = assert!(HEADER <= LINE && NUMBER_BITS >= 43 && CHUNK_BITS == 48);
 
 /// Whether numbers of all units of so many zones fit their words.
 fn numbers_fit(zones: u32, units: [Units; 2]) -> bool {
-    let [nodes, chunks] = units.map(|units| units.shift + zones.next_power_of_two().ilog2());
+    let [nodes, chunks] = units.map(|units| units.shift + u64::from(zones).next_power_of_two().ilog2());
     zones <= 1 << 31 && nodes <= NUMBER_BITS && chunks <= CHUNK_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_zones_than_numbers_are_refused() {
+        let fit = |zones, zone_size| {
+            numbers_fit(zones, [Kind::Nodes, Kind::Chunks].map(|kind| Units::new(kind, zone_size)))
+        };
+        assert!(fit(1 << 20, 4 << 20) && fit(1 << 31, 16 << 10));
+        assert!(!fit((1 << 31) + 1, 16 << 10) && !fit(u32::MAX, 16 << 10));
+    }
 }
