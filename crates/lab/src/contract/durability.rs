@@ -102,7 +102,7 @@ fn overwrite_until_full(store: &Store, value: &[u8], expected: &mut Contents) ->
     Err("every key was overwritten by a larger value".into())
 }
 
-/// Everything acknowledged is readable, what is refused keeps its old value, deletes still work, and a
+/// Everything acknowledged is readable, a refused write leaves the old value, deletes still work, and a
 /// reopened pool is the same and as full.
 pub(super) fn a_full_pool_keeps_what_it_has(fixture: &Fixture) -> Outcome {
     let mut store = fixture.create()?;

@@ -316,7 +316,7 @@ fn an_iteration_that_a_damaged_index_ends_says_so() {
     assert!(told > 0, "no damage was met");
 }
 
-/// An index in the pool is believed, but not trusted: what it names wrongly is an error, never a panic and
+/// An index in the pool is believed, but not trusted: a wrong entry is an error, never a panic and
 /// never another key's value.
 #[test]
 fn a_damaged_entry_of_the_index_is_noticed() {

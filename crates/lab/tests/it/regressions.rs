@@ -147,7 +147,7 @@ fn tiny_clock_blocks_and_reopening_never_bring_old_records_back() {
     }
 }
 
-/// A superblock is protected by a check that anyone can compute: what it says must be possible, or the pool
+/// A superblock is protected by a check that anyone can compute: its values must be possible, or the pool
 /// is refused.
 #[test]
 fn forged_geometry_and_clocks_are_refused() {

@@ -80,7 +80,7 @@ fn the_zones_of_a_superseded_large_value_wait_for_its_readers() {
 }
 
 /// A record expires and moves as a tombstone, which has its number. The machine crashes before its segment is
-/// free, and starts again with a clock that shows an earlier time: what was absent stays absent.
+/// free, and starts again with a clock that shows an earlier time: an absent key stays absent.
 fn expired_after_the_clock_was_set_back(twin: Option<Twin>) -> Option<Vec<u8>> {
     let region = region(40, 1);
     let sim = region.simulator().expect("simulated");

@@ -46,7 +46,7 @@ fn one_of_two_finds(
     let meetings = [Meeting(AtomicU64::new(0)), Meeting(AtomicU64::new(0))];
     let keys = [*b"key of A", *b"key of B"];
     let one = |me: usize| {
-        // One client writes and another one of the same thread reads: what is visible must not depend on
+        // One client writes and another one of the same thread reads: the visible values must not depend on
         // whose it was.
         let (mut writer, reader) = (store.client(), store.client());
         let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! A FAST&FAIR index without crashes: what it costs on the medium, that it is there again after an open, and
-//! that hints may be anything.
+//! A FAST&FAIR index without crashes: its cost on the medium, its words after an open, and hints that are
+//! wrong in any way.
 
 use crate::fastfair::support;
 

@@ -141,4 +141,48 @@ mod tests {
     fn default() -> SlotSettings {
         SlotSettings::default()
     }
+
+    /// These bytes followed by the bytes of [`some_root`], and then zeros.
+    fn rooted(head: &[u8]) -> Vec<u8> {
+        let mut bytes = [head, &[7; 16]].concat();
+        bytes.resize(SETTINGS_LEN, 0);
+        bytes
+    }
+
+    /// Pools of earlier releases have each value at its place: no two fields may change places.
+    #[test]
+    fn every_value_is_where_docs_format_has_it() {
+        let mut slots = SlotSettings {
+            form: RecordForm::Fixed { key: 16, value: 200 },
+            page_size: 8192,
+            pages_per_block: 4,
+            random_first_page: true,
+            alignment_shift: 2048,
+            tie_break: TieBreak::BlockOrder,
+            lock: LockKind::Dram32,
+            reclaim_percent: 40,
+            fill_percent: 80,
+            techniques: SlotTechniques::default(),
+        };
+        for bit in [1, 2, 4] {
+            let [reduce, separate, batch] = [1, 2, 4].map(|own| own == bit);
+            slots.techniques = SlotTechniques { reduce, separate, batch };
+            let map = OffsetMap { nodes: NodePlace::Pm, shape: CcehSettings::dense() };
+            let mut head =
+                [&b"QVP1\0\x20\0\0\xc8\0\0\0\x10\0\0\x08\x04\x01\x02\x01\x01\x28\x50"[..], &[bit]].concat();
+            head.resize(64, 0);
+            head.extend([2, 5, 5, 6, 0, 0, 0, 0]);
+            assert_eq!(PoolSettings { slots, map, root: some_root() }.encode()[..], rooted(&head));
+        }
+        for bit in [1, 2, 4, 8] {
+            let [reduce, separate, shortcut, batch] = [1, 2, 4, 8].map(|own| own == bit);
+            let shortcut = if shortcut { Shortcut::On } else { Shortcut::Off };
+            let techniques = Techniques { reduce, separate, shortcut, batch };
+            let settings = FlatSettings { techniques, shape: CcehSettings::paper(), root: some_root() };
+            assert_eq!(settings.encode()[..], rooted(&[b'F', b'L', b'A', b'T', bit, 5, 8, 4]));
+        }
+        let table = BucketSettings { buckets: 0x1234_0000, grow: true };
+        let settings = MpkvSettings { table, root: some_root() };
+        assert_eq!(settings.encode()[..], rooted(b"MPKV\0\0\x34\x12\x01\0\0\0\0\0\0\0"));
+    }
 }

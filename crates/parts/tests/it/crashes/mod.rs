@@ -189,7 +189,7 @@ impl Findings {
         Ok(())
     }
 
-    /// Verifies, and crashes at every so many operations on the way; what was answered before must then still
+    /// Verifies, and crashes at every so many operations on the way; earlier answers must then still
     /// be true.
     fn recover(&self, region: &Region, subject: &impl Subject, model: &Model, seed: u64, every: usize) {
         let reads = Rc::new(Answers::default());

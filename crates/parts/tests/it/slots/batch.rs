@@ -1,5 +1,5 @@
-//! PACMAN's way of letting records go and of moving them, step by step: what is marked in the pool, what is
-//! known in DRAM, and what a crash between two steps leaves.
+//! PACMAN's way of letting records go and of moving them, step by step: the marks in the pool, the bits in
+//! DRAM, and the state that a crash between two steps leaves.
 
 use super::support::{heap, region, variable};
 use quipu_medium::sim::sched;

@@ -179,7 +179,7 @@ fn no_bytes_make_a_heap_panic() {
     }
 }
 
-/// Every block holds records, and the disk has no room for more: what is there can be read and deleted all
+/// Every block holds records, and the disk has no room for more: records can be read and deleted all
 /// the same.
 #[test]
 fn a_heap_opens_on_a_full_disk() {
