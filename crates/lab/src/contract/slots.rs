@@ -79,7 +79,7 @@ pub(super) fn a_full_pool_of_slots_is_written_to_for_ever(fixture: &Fixture) -> 
         // Two of three keys are there all the time; the third comes and goes.
         let number = round * 7 % full;
         let key = key_of(number);
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             client.delete(&key)?;
             expected.remove(&key);
         } else {
