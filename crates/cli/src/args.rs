@@ -10,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use quipu::{Design, MediumKind};
 use quipu_lab::arguments::design;
+use quipu_lab::distinct::distinct;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -132,38 +133,21 @@ pub fn wants_json() -> bool {
     std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
 }
 
-/// A value of `--design` where several may be named.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum DesignChoice {
-    /// All there are.
-    All,
-    /// This one.
-    One(Design),
-}
+/// The designs that a value of `--design` names, where several may be named.
+#[derive(Clone, Debug)]
+pub struct DesignChoice(Vec<Design>);
 
 impl FromStr for DesignChoice {
     type Err = String;
 
     fn from_str(name: &str) -> Result<DesignChoice, String> {
-        if name == "all" { Ok(DesignChoice::All) } else { design(name).map(DesignChoice::One) }
+        Ok(DesignChoice(if name == "all" { Design::ALL.to_vec() } else { vec![design(name)?] }))
     }
 }
 
 /// The designs that the choices name, each once, in the order they were named.
 pub fn chosen(choices: &[DesignChoice]) -> Vec<Design> {
-    let mut designs = Vec::new();
-    for choice in choices {
-        let named = match choice {
-            DesignChoice::All => Design::ALL,
-            DesignChoice::One(design) => std::slice::from_ref(design),
-        };
-        for design in named {
-            if !designs.contains(design) {
-                designs.push(*design);
-            }
-        }
-    }
-    designs
+    distinct(choices.iter().flat_map(|choice| choice.0.clone()))
 }
 
 /// Reads a medium that a pool in a file system or on a device can have; `auto` lets the path decide.

@@ -17,8 +17,8 @@ pub fn own_path(folder: &Path, before: &[u8], behind: &[u8]) -> PathBuf {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let number = name.as_bytes().strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
-        let process =
-            number.and_then(|digits| std::str::from_utf8(digits).ok()).filter(|digits| is_number(digits));
+        let is_number = |digits: &&[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        let process = number.filter(is_number).and_then(|digits| std::str::from_utf8(digits).ok());
         let is_gone = |process: &str| !Path::new("/proc").join(process).exists();
         let is_file = || entry.file_type().is_ok_and(|kind| kind.is_file());
         if process.is_some_and(is_gone) && is_file() {
@@ -28,10 +28,6 @@ pub fn own_path(folder: &Path, before: &[u8], behind: &[u8]) -> PathBuf {
     }
     let number = std::process::id().to_string();
     folder.join(OsString::from_vec([before, number.as_bytes(), behind].concat()))
-}
-
-fn is_number(digits: &str) -> bool {
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A file that gets its name when it is whole. Before, it stands beside it under another, which is gone when

@@ -3,5 +3,4 @@
 //!
 //! A library, so that tests and fuzzers reach the parsers without a process between.
 
-pub mod hex;
 pub mod transfer;

@@ -74,6 +74,13 @@ pub fn wrapped(before: &str, text: &str) -> String {
         .join("\n")
 }
 
+/// The findings of a run: its counts, each violation, and `end` if there is any.
+pub fn findings(counts: &str, violations: &[impl Display], end: &str) -> String {
+    let told: String = violations.iter().map(|violation| format!("\n{violation}\n")).collect();
+    let (before, end) = if violations.is_empty() { ("", "no violation") } else { ("\n", end) };
+    format!("{counts}\n{told}{before}{end}")
+}
+
 /// A number of things, in words that fit the number.
 pub fn counted(number: u64, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
@@ -104,10 +111,7 @@ pub struct Bar(ProgressBar);
 impl Bar {
     /// A bar that is not drawn before it has something to show.
     pub fn new(stage: &str) -> Bar {
-        let style = ProgressStyle::with_template("{msg} [{bar:32}] {human_pos}/{human_len} ({eta} left)")
-            .expect("the template is constant")
-            .progress_chars("=> ");
-        Bar(ProgressBar::new(0).with_style(style).with_message(stage.to_owned()))
+        Bar::styled(ProgressBar::new(0), stage, "{msg} [{bar:32}] {human_pos}/{human_len} ({eta} left)")
     }
 
     /// A bar for so many bytes of a file, or for a stream of which nobody knows how long it is.
@@ -116,10 +120,20 @@ impl Bar {
             Some(_) => "{msg} [{bar:32}] {binary_bytes}/{binary_total_bytes} ({eta} left)",
             None => "{msg} {spinner} {binary_bytes} ({binary_bytes_per_sec})",
         };
-        let style =
-            ProgressStyle::with_template(template).expect("the templates are constant").progress_chars("=> ");
-        let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
-        Bar(bar.with_style(style).with_message(stage.to_owned()))
+        Bar::styled(total.map_or_else(ProgressBar::new_spinner, ProgressBar::new), stage, template)
+    }
+
+    fn styled(bar: ProgressBar, stage: &str, template: &str) -> Bar {
+        let style = ProgressStyle::with_template(template).expect("the templates are constant");
+        Bar(bar.with_style(style.progress_chars("=> ")).with_message(stage.to_owned()))
+    }
+
+    /// A bar that is shown while `work` is done.
+    pub fn during<T>(stage: &str, work: impl FnOnce(&Bar) -> T) -> T {
+        let bar = Bar::new(stage);
+        let done = work(&bar);
+        bar.clear();
+        done
     }
 
     /// Shows that `done` steps are done.
@@ -131,6 +145,11 @@ impl Bar {
     pub fn at(&self, done: u64, total: u64) {
         self.0.set_length(total);
         self.0.set_position(done);
+    }
+
+    /// The same of a store's own work.
+    pub fn of_store(&self, done: usize, total: usize) {
+        self.at(done as u64, total as u64);
     }
 
     /// Takes the bar away.

@@ -10,21 +10,18 @@ use std::path::Path;
 
 /// Opens a pool, with a bar while it is recovered.
 pub fn open_with(path: &Path, options: &Options) -> Result<Store, Error> {
-    let bar = Bar::new("recovering");
-    let store = Store::open_with_progress(path, options, &|done, total| bar.at(done as u64, total as u64));
-    bar.clear();
-    store
+    Bar::during("recovering", |bar| {
+        Store::open_with_progress(path, options, &|done, total| bar.of_store(done, total))
+    })
 }
 
 /// Opens a pool of any design for reading only, which changes nothing of it, with a bar while it is recovered
 /// in memory. That is told on standard error, since every command that reads has to do it again.
 pub fn open_read_only(path: &Path, options: &Options) -> Result<Store, Error> {
-    let bar = Bar::new("recovering");
-    let store = Store::open_read_only_with_progress(path, options, &|done, total| {
-        bar.at(done as u64, total as u64);
+    let opened = Bar::during("recovering", |bar| {
+        Store::open_read_only_with_progress(path, options, &|done, total| bar.of_store(done, total))
     });
-    bar.clear();
-    let store = match store {
+    let store = match opened {
         // A device has no other way to be read.
         Err(Error::Medium(MediumError::NotPrivate { .. })) => return open_with(path, options),
         opened => opened?,

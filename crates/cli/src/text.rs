@@ -1,8 +1,7 @@
 //! Keys and values between the command line and bytes.
 
 use crate::failure::Failure;
-use quipu_cli::hex;
-pub use quipu_cli::hex::encode;
+pub use hex::encode;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -25,7 +24,7 @@ pub fn key(argument: &OsStr, hex: bool) -> Result<Vec<u8>, Failure> {
 /// be piped in.
 pub fn decode(digits: &[u8], what: &str) -> Result<Vec<u8>, Failure> {
     let digits = digits.trim_ascii();
-    hex::decode(digits).ok_or_else(|| {
+    hex::decode(digits).map_err(|_| {
         let digits = digits.escape_ascii();
         Failure::Usage(format!(
             "the {what} {digits} is not hexadecimal; with --hex, write two digits for each byte"

@@ -9,7 +9,7 @@
 //! - [`linear`]: what real threads were told must fit one order of what they did.
 //! - [`run`]: what the last three share.
 //! - [`settings`]: settings of designs, where several designs are at hand.
-//! - [`arguments`], [`size`], [`suggest`]: arguments of command lines.
+//! - [`arguments`], [`distinct`], [`size`], [`suggest`]: arguments of command lines.
 //! - [`mod@bench`]: benchmarks that check what they read, and the limits they are compared with.
 
 pub mod arguments;
@@ -17,6 +17,7 @@ pub mod bench;
 pub mod contract;
 pub mod crash;
 pub mod damage;
+pub mod distinct;
 pub mod kill;
 pub mod linear;
 pub mod model;

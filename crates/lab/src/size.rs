@@ -10,23 +10,17 @@ use std::time::Duration;
 /// # Errors
 /// Examples of one.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u32); 10] = [
-        ("", 0),
-        ("B", 0),
-        ("K", 10),
-        ("KiB", 10),
-        ("M", 20),
-        ("MiB", 20),
-        ("G", 30),
-        ("GiB", 30),
-        ("T", 40),
-        ("TiB", 40),
-    ];
     let (number, unit) = split(text);
-    let unit = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
-    number.zip(unit).and_then(|(number, (_, shift))| number.checked_mul(1 << shift)).ok_or_else(|| {
-        "write bytes as a whole number with an optional unit, like 4096, 64K, 512MiB or 4G".to_owned()
-    })
+    let shift = match &*unit.to_ascii_lowercase() {
+        "" | "b" => Some(0),
+        "k" | "kib" => Some(10),
+        "m" | "mib" => Some(20),
+        "g" | "gib" => Some(30),
+        "t" | "tib" => Some(40),
+        _ => None,
+    };
+    let bytes = number.zip(shift).and_then(|(number, shift)| number.checked_mul(1 << shift));
+    bytes.ok_or("write bytes as a whole number with an optional unit, like 4096, 64K, 512MiB or 4G".into())
 }
 
 /// Reads a number of bytes in memory.

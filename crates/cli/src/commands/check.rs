@@ -80,20 +80,23 @@ impl Args {
     }
 
     fn rescue(&self, into: &Path) -> Result<Outcome, Failure> {
-        let bar = Bar::new("reading");
-        let progress = |done, total| bar.at(done as u64, total as u64);
-        let salvage = |into: &Path| Store::salvage(&self.pool, into, &Options::default(), &progress);
+        let salvage = |into: &Path| {
+            let salvaged = Bar::during("reading", |bar| {
+                let progress = |done, total| bar.of_store(done, total);
+                Store::salvage(&self.pool, into, &Options::default(), &progress)
+            });
+            salvaged.map_err(|error| Failure::from(error).naming(&self.pool))
+        };
         let report = if into.exists() {
             // A device; the name of a file is taken.
-            salvage(into).map_err(|error| Failure::from(error).naming(&self.pool))
+            salvage(into)?
         } else {
             // The copy of a salvage that was killed is not to be taken for all that there was.
             let unnamed = Unnamed::of(into).map_err(|error| Failure::file("make", into, &error))?;
-            let report = salvage(unnamed.path()).map_err(|error| Failure::from(error).naming(&self.pool));
-            report.and_then(|report| unnamed.name().map(|()| report))
+            let report = salvage(unnamed.path())?;
+            unnamed.name()?;
+            report
         };
-        bar.clear();
-        let report = report?;
         let whole = report.damage.places.is_empty() && report.lost.is_empty();
         output::told(self.json, &self.rescued_object(into, &report), || self.rescued_text(into, &report))?;
         Ok(Outcome::Fine.and(whole))
@@ -140,10 +143,7 @@ impl Args {
             }
             Err(error) => return Err(Failure::from(error).naming(&self.pool)),
         };
-        let bar = Bar::new("checking");
-        let report = store.check(&|done, total| bar.at(done as u64, total as u64));
-        bar.clear();
-        let report = report?;
+        let report = Bar::during("checking", |bar| store.check(&|done, total| bar.of_store(done, total)))?;
         let (recovery, design) = (store.recovery().clone(), Some(store.design()));
         // Closing would declare a damaged pool clean.
         if report.is_sound() {

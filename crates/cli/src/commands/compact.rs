@@ -37,22 +37,18 @@ impl Args {
             store.trim()?;
             Ok((compacted, store.stats()))
         })?;
-        if self.json {
-            output::json_line(&json!({
-                "pool": self.pool.display().to_string(),
-                "segments": segments,
-                "moved": moved,
-                "zones": stats.zones,
-                "free_zones": stats.free_zones,
-            }))?;
-        } else {
-            output::line(format!(
-                "{} given back, {moved} bytes moved; {} of {} zones are free",
-                counted(segments, "segment"),
-                stats.free_zones,
-                stats.zones
-            ))?;
-        }
+        let (zones, free_zones) = (stats.zones, stats.free_zones);
+        let object = json!({
+            "pool": self.pool.display().to_string(),
+            "segments": segments,
+            "moved": moved,
+            "zones": zones,
+            "free_zones": free_zones,
+        });
+        output::told(self.json, &object, || {
+            let segments = counted(segments, "segment");
+            format!("{segments} given back, {moved} bytes moved; {free_zones} of {zones} zones are free")
+        })?;
         Ok(Outcome::Fine)
     }
 }

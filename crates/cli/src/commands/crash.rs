@@ -3,7 +3,7 @@
 use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
-use quipu_lab::crash::{CrashConfig, CrashReport, KINDS, explore};
+use quipu_lab::crash::{CrashConfig, CrashReport, KINDS, Violation, explore};
 use quipu_lab::settings;
 
 const EXAMPLES: &str = "\
@@ -46,11 +46,11 @@ impl Args {
         for design in designs {
             let settings = settings::of_design(&self.config.settings, design);
             let config = CrashConfig { design, settings, ..self.config.clone() };
-            let bar = Bar::new(&format!("{design}: states"));
-            let report = explore(&config, &mut |done, total| {
-                bar.at(done, if total == u64::MAX { done } else { total })
+            let report = Bar::during(&format!("{design}: states"), |bar| {
+                explore(&config, &mut |done, total| {
+                    bar.at(done, if total == u64::MAX { done } else { total })
+                })
             })?;
-            bar.clear();
             outcome = outcome.and(report.violations == 0);
             output::told(self.json, &report, || text(&report))?;
         }
@@ -61,8 +61,8 @@ impl Args {
 fn text(report: &CrashReport) -> String {
     let kinds: String =
         KINDS.iter().map(|kind| format!("{} {}, ", report.count(kind.name), kind.words)).collect();
-    let mut text = format!(
-        "{}: {} in {} of {}, seed {}, {:.1} s; {kinds}{} opened from a checkpoint; {} eliminated\n",
+    let counts = format!(
+        "{}: {} in {} of {}, seed {}, {:.1} s; {kinds}{} opened from a checkpoint; {} eliminated",
         report.design,
         counted(report.states, "state"),
         counted(report.runs, "run"),
@@ -72,19 +72,13 @@ fn text(report: &CrashReport) -> String {
         report.from_checkpoint,
         counted(report.eliminated, "put"),
     );
-    for violation in &report.details {
-        text.push_str(&format!(
-            "\nviolation: {}\n  seed {}, before operation {} on the medium\n",
-            violation.what, violation.seed, violation.operation
-        ));
-        if !violation.image.is_empty() {
-            text.push_str(&format!("  image: {}\n", violation.image.replace('\n', "\n  ")));
-        }
-        text.push_str(&format!("  replay: {}\n", violation.replay));
-    }
-    text.push_str(&match report.violations {
-        0 => "no violation".to_owned(),
-        count => format!("\n{}", counted(count, "violation")),
-    });
-    text
+    let violation = |Violation { seed, operation, what, image, replay }: &Violation| {
+        let lines = image.replace('\n', "\n  ");
+        let image = if image.is_empty() { lines } else { format!("  image: {lines}\n") };
+        format!(
+            "violation: {what}\n  seed {seed}, before operation {operation} on the medium\n{image}  replay: {replay}"
+        )
+    };
+    let violations = Vec::from_iter(report.details.iter().map(violation));
+    output::findings(&counts, &violations, &counted(report.violations, "violation"))
 }

@@ -91,21 +91,18 @@ impl Args {
         }
         let store = Store::create(&self.pool, &options)?;
         let (statement, stats) = (store.statement(), store.stats());
-        let described = self.json.then(|| info::object(&self.pool, &store, &statement));
+        let object = info::object(&self.pool, &store, &statement);
         store.close()?;
-        if let Some(object) = described {
-            output::json_line(&object)?;
-            return Ok(Outcome::Fine);
-        }
-        output::line(format!(
-            "Created {}: {} in {} zones of {}, design {}.\n{}",
-            self.pool.display(),
-            size::human(stats.pool_bytes),
-            stats.zones,
-            size::human(stats.zone_bytes),
-            self.design,
-            output::wrapped("", &statement.to_string()),
-        ))?;
+        output::told(self.json, &object, || {
+            let [pool_size, zone_size] = [stats.pool_bytes, stats.zone_bytes].map(size::human);
+            format!(
+                "Created {}: {pool_size} in {} zones of {zone_size}, design {}.\n{}",
+                self.pool.display(),
+                stats.zones,
+                self.design,
+                output::wrapped("", &statement.to_string()),
+            )
+        })?;
         Ok(Outcome::Fine)
     }
 }

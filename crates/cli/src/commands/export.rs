@@ -125,32 +125,29 @@ impl Args {
 
     fn report(&self, exported: &Exported, seconds: f64) -> Result<(), Failure> {
         let Exported { records, bytes, checksum, without_expiry, ref damage } = *exported;
-        if self.json {
-            return output::json_line(&json!({
-                "pool": self.pool.to_string_lossy(),
-                "file": self.file.to_string_lossy(),
-                "form": self.form.to_possible_value().map(|form| form.get_name().to_owned()),
-                "records": records,
-                "bytes": bytes,
-                "checksum": format!("{checksum:016x}"),
-                "without_expiry": without_expiry,
-                "seconds": seconds,
-                "complete": damage.is_empty(),
-                "damage": objects(damage),
-            }));
-        }
+        let object = json!({
+            "pool": self.pool.to_string_lossy(),
+            "file": self.file.to_string_lossy(),
+            "form": self.form.to_possible_value().map(|form| form.get_name().to_owned()),
+            "records": records,
+            "bytes": bytes,
+            "checksum": format!("{checksum:016x}"),
+            "without_expiry": without_expiry,
+            "seconds": seconds,
+            "complete": damage.is_empty(),
+            "damage": objects(damage),
+        });
         let (records, bytes) = (counted(records, "record"), human(bytes));
-        output::line(format!("Exported {records}, {bytes} in {seconds:.1} s."))
+        output::told(self.json, &object, || format!("Exported {records}, {bytes} in {seconds:.1} s."))
     }
 
     fn export(&self, store: &Store, out: impl Write) -> Result<Exported, ExportError> {
-        let bar = Bar::new("exporting");
         // Most torn places are writes that a crash cut off: they are reported beside the export, which counts
         // them as never made.
         let missing = store.recovery().lost.clone();
-        let progress = |done: u64, total| bar.at(done.min(total), total);
-        let exported = transfer::export(&store.client(), missing, self.form, out, &progress);
-        bar.clear();
-        exported
+        Bar::during("exporting", |bar| {
+            let progress = |done: u64, total| bar.at(done.min(total), total);
+            transfer::export(&store.client(), missing, self.form, out, &progress)
+        })
     }
 }

@@ -53,19 +53,18 @@ impl Args {
             command.args(told.twin.iter().flat_map(|twin| ["--twin".to_owned(), twin.to_string()]));
             command
         };
-        let bar = Bar::new("writers killed");
-        let report = explore(&self.config, &writer, &mut |done| bar.at(done, self.config.rounds));
-        bar.clear();
-        let report = report?;
+        let report = Bar::during("writers killed", |bar| {
+            explore(&self.config, &writer, &mut |done| bar.at(done, self.config.rounds))
+        })?;
         output::told(self.json, &report, || text(&report))?;
         Ok(Outcome::Fine.and(report.violations == 0))
     }
 }
 
 fn text(report: &KillReport) -> String {
-    let mut text = format!(
+    let counts = format!(
         "{}: {} of {} killed, {} before their first acknowledgement, seed {}, {:.1} s; {} acknowledged, {} of them \
-         refused, {} in flight had arrived, {} used\n",
+         refused, {} in flight had arrived, {} used",
         report.design,
         counted(report.rounds, "writer"),
         counted(report.threads as u64, "thread"),
@@ -77,9 +76,7 @@ fn text(report: &KillReport) -> String {
         report.in_flight,
         counted(report.pools, "pool"),
     );
-    report.details.iter().for_each(|conviction| text.push_str(&format!("\n{conviction}\n")));
-    text.push_str(if report.violations == 0 { "no violation" } else { "\nthe pool is left as it is" });
-    text
+    output::findings(&counts, &report.details, "the pool is left as it is")
 }
 
 const WRITER_EXAMPLES: &str = "\

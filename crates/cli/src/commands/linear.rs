@@ -44,10 +44,9 @@ impl Args {
         let mut outcome = Outcome::Fine;
         for design in chosen(&self.design) {
             let config = LinearConfig { design, ..self.config.clone() };
-            let bar = Bar::new(&format!("{design}: histories"));
-            let report = explore(&config, &mut |done| bar.at(done, config.histories));
-            bar.clear();
-            let report = report?;
+            let report = Bar::during(&format!("{design}: histories"), |bar| {
+                explore(&config, &mut |done| bar.at(done, config.histories))
+            })?;
             outcome = outcome.and(report.violations == 0);
             output::told(self.json, &report, || text(&report))?;
         }
@@ -56,8 +55,8 @@ impl Args {
 }
 
 fn text(report: &LinearReport) -> String {
-    let mut text = format!(
-        "{} on {}: {} histories of {}, {} on one key, seed {}, {:.1} s; {} met others at their key, {} eliminated, {} undecided\n",
+    let counts = format!(
+        "{} on {}: {} histories of {}, {} on one key, seed {}, {:.1} s; {} met others at their key, {} eliminated, {} undecided",
         report.design,
         report.medium,
         report.histories,
@@ -69,10 +68,5 @@ fn text(report: &LinearReport) -> String {
         report.eliminated,
         report.undecided,
     );
-    report.details.iter().for_each(|conviction| text.push_str(&format!("\n{conviction}\n")));
-    text.push_str(&match report.violations {
-        0 => "no violation".to_owned(),
-        count => format!("\n{}", counted(count, "violation")),
-    });
-    text
+    output::findings(&counts, &report.details, &counted(report.violations, "violation"))
 }

@@ -31,11 +31,7 @@ impl Args {
     /// Prints the findings.
     pub fn run(self) -> Result<Outcome, Failure> {
         let probe = quipu_medium::probe(&self.path)?;
-        if !self.json {
-            output::line(probe)?;
-            return Ok(Outcome::Fine);
-        }
-        output::json_line(&json!({
+        let object = json!({
             "path": probe.path.to_string_lossy(),
             "filesystem": probe.filesystem,
             "mount_point": probe.mount_point.as_ref().map(|point| point.to_string_lossy()),
@@ -47,7 +43,8 @@ impl Args {
             "device": probe.device.as_ref().map(device),
             "durability": probe.statement.durability.to_string(),
             "survives": output::statement_json(&probe.statement),
-        }))?;
+        });
+        output::told(self.json, &object, || probe.to_string())?;
         Ok(Outcome::Fine)
     }
 }

@@ -3,8 +3,8 @@
 use super::check::listed;
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
-use quipu::{DamagedPlace, Design, Error, Expiry, Store};
-use quipu_cli::transfer::{JsonRecord, escape};
+use quipu::{DamagedPlace, Design, Error, Store};
+use quipu_cli::transfer::{JsonRecord, escape, proved};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::ops::Bound;
@@ -83,24 +83,11 @@ impl Args {
         let mut out = BufWriter::new(io::stdout().lock());
         let (mut line, mut damage) = (Vec::new(), Vec::new());
         for (record, _) in records.zip(0..self.limit) {
-            let (key, value) = match record {
-                Err(Error::Damaged(found)) => {
-                    damage.extend(found.places);
-                    continue;
-                }
-                record => record?,
-            };
+            let Some((key, value)) = proved(record, &mut damage)? else { continue };
             if self.json {
-                let expires = match guard.expiry(&key) {
-                    Err(Error::Damaged(found)) => {
-                        damage.extend(found.places);
-                        continue;
-                    }
-                    // It has expired since the scan came to it.
-                    Ok(None) => continue,
-                    expiry => expiry?.and_then(Expiry::time),
-                };
-                let record = JsonRecord::new(&key, &value, expires);
+                // `None` too if it has expired since the scan came to it.
+                let Some(expiry) = proved(guard.expiry(&key), &mut damage)?.flatten() else { continue };
+                let record = JsonRecord::new(&key, &value, expiry.time());
                 output::json_line(&if self.hex { record.in_hex() } else { record })?;
                 continue;
             }

@@ -38,19 +38,17 @@ impl Args {
     /// Works, reopens and compares.
     pub fn run(self) -> Result<Outcome, Failure> {
         let reopenings = self.config.clean.saturating_add(self.config.unclean);
-        let bar = Bar::new("reopened");
-        let report = explore(&self.config, &mut |done| bar.at(done, reopenings));
-        bar.clear();
-        let report = report?;
+        let report =
+            Bar::during("reopened", |bar| explore(&self.config, &mut |done| bar.at(done, reopenings)))?;
         output::told(self.json, &report, || text(&report))?;
         Ok(Outcome::Fine.and(report.violations == 0))
     }
 }
 
 fn text(report: &SoakReport) -> String {
-    let mut text = format!(
+    let counts = format!(
         "{}: {} and {} by {}, seed {}, {:.1} s; reopened {} times after a close and {} times in the midst of the \
-         work; compaction freed {} and moved {}; tombstones took up to {}, in the end {}\n",
+         work; compaction freed {} and moved {}; tombstones took up to {}, in the end {}",
         report.design,
         counted(report.puts, "put"),
         counted(report.deletes, "delete"),
@@ -64,7 +62,5 @@ fn text(report: &SoakReport) -> String {
         size::human(report.most_tombstone_bytes),
         size::human(report.tombstone_bytes),
     );
-    report.details.iter().for_each(|conviction| text.push_str(&format!("\n{conviction}\n")));
-    text.push_str(if report.violations == 0 { "no violation" } else { "\nthe pool is left as it is" });
-    text
+    output::findings(&counts, &report.details, "the pool is left as it is")
 }

@@ -189,7 +189,7 @@ pub fn export(
 }
 
 /// The answer of a store; `None`, with the places noted, if it is that something is damaged.
-fn proved<T>(
+pub fn proved<T>(
     answer: Result<T, quipu::Error>,
     damage: &mut Vec<DamagedPlace>,
 ) -> Result<Option<T>, quipu::Error> {

@@ -8,7 +8,6 @@ use super::Records;
 use super::error::FormError;
 use super::escape::escape;
 use super::lines::Lines;
-use crate::hex;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use std::borrow::Cow;
@@ -44,8 +43,8 @@ fn bytes((text, digits): Field<'_>, name: &'static str, out: &mut Vec<u8>) -> Re
     match (text, digits) {
         (Some(text), None) => out.extend_from_slice(text.as_bytes()),
         (None, Some(digits)) => {
-            let wrong = || format!("{name}_hex is not two hexadecimal digits for each byte");
-            out.extend(hex::decode(digits.as_bytes()).ok_or_else(wrong)?);
+            let wrong = |_| format!("{name}_hex is not two hexadecimal digits for each byte");
+            out.extend(hex::decode(digits.as_bytes()).map_err(wrong)?);
         }
         (Some(_), Some(_)) => return Err(format!("there are both {name} and {name}_hex")),
         (None, None) => return Err(format!("there is no {name}, nor {name}_hex")),

@@ -23,7 +23,7 @@ mod text;
 mod tsv;
 mod write;
 
-pub use carry::{Exported, Imported, export, import};
+pub use carry::{Exported, Imported, export, import, proved};
 pub use debian::DebianReader;
 pub use error::{ExportError, FormError, ImportCause, ImportError};
 pub use escape::{Misfit, escape, unescape};

@@ -6,6 +6,7 @@
 //! so that it can be searched and read out.
 
 use super::report::Row;
+use crate::distinct::distinct;
 use charts_rs::{
     AxisScale, BarChart, Box as Margins, ChildChart, Color, FontConfig, LegendCategory, MultiChart, Series,
     SeriesBand, SeriesCategory, TextConfig,
@@ -105,17 +106,6 @@ fn design(row: &Row) -> String {
     } else {
         row.design.clone()
     }
-}
-
-/// Each once, in the order of its first appearance.
-fn distinct(all: impl Iterator<Item = String>) -> Vec<String> {
-    let mut found = Vec::new();
-    all.for_each(|one| {
-        if !found.contains(&one) {
-            found.push(one);
-        }
-    });
-    found
 }
 
 impl<'a> Grid<'a> {

@@ -97,9 +97,7 @@ impl Run<'_> {
     /// Puts all records, and deletes a third.
     fn load(&self) -> Result<(), BenchError> {
         let session = &self.session;
-        drive(&session.phase("load", self.records()), |_| {
-            Ok(session.loader(self.opened, self.keys, "load", 0))
-        })?;
+        session.load(self.opened, self.keys, "load", 0..self.records())?;
         let (order, deleted) = self.order();
         drive(&session.phase("deleting", deleted), |_| {
             let (mut client, mut key) = (self.opened.client(), Vec::new());

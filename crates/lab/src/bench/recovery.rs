@@ -6,7 +6,7 @@
 
 use super::config::Config;
 use super::cost::Meter;
-use super::drive::{Outcome, drive};
+use super::drive::Outcome;
 use super::engine::{Engine, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
@@ -36,19 +36,13 @@ pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Res
 }
 
 fn run(session: &Session<'_, Target>, keys: KeyShape, opened: Opened) -> Result<[Row; 2], BenchError> {
-    load(session, keys, &opened)?;
+    session.load(&opened, keys, "load", 0..session.config.records)?;
     drop(opened);
     let (opened, recovery) = reopen(session, keys, "recovery")?;
     opened.close("close")?;
     let (opened, reopen) = reopen(session, keys, "reopen")?;
     drop(opened);
     Ok([recovery, reopen])
-}
-
-fn load(session: &Session<'_, Target>, keys: KeyShape, opened: &Opened) -> Result<(), BenchError> {
-    const NAME: &str = "load";
-    drive(&session.phase(NAME, session.config.records), |_| Ok(session.loader(opened, keys, NAME, 0)))?;
-    session.verify_count(NAME, opened, session.config.records)
 }
 
 fn reopen(session: &Session<'_, Target>, keys: KeyShape, name: &str) -> Result<(Opened, Row), BenchError> {

@@ -12,6 +12,7 @@ use super::roofline::{Limits, Roofline};
 use crate::workload::{KeyShape, Values};
 use quipu::MediumKind;
 use std::error::Error;
+use std::ops::Range;
 
 /// Calls that warm a phase up, at most, per thread.
 pub(super) const WARM_UP: u64 = 50_000;
@@ -122,6 +123,19 @@ impl<'a, E: Engine> Session<'a, E> {
             self.values.fill(first + number, 0, &mut value);
             client.put(&key, &value).map_err(self.refused(phase))
         }
+    }
+
+    /// Puts version 0 of these records. All before them are there.
+    pub(super) fn load(
+        &self,
+        opened: &E::Opened,
+        keys: KeyShape,
+        phase: &str,
+        records: Range<u64>,
+    ) -> Result<(), BenchError> {
+        let loader = |_| Ok(self.loader(opened, keys, phase, records.start));
+        drive(&self.phase(phase, records.end - records.start), loader)?;
+        self.verify_count(phase, opened, records.end)
     }
 
     /// A wrong answer of the store.

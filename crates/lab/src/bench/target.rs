@@ -12,7 +12,7 @@ use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Pages, Region};
 use std::fs;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Room besides records: superblock, allocator, and a segment for every client.
@@ -50,7 +50,6 @@ pub(super) struct Target {
 /// The store, open.
 pub(super) struct Opened {
     store: Store,
-    design: Design,
     updates_in_place: bool,
 }
 
@@ -141,7 +140,7 @@ impl Target {
     fn opened(&self, store: Store) -> Opened {
         let has_slots = matches!(self.options.slots.form, RecordForm::Fixed { .. });
         let updates_in_place = self.design.can().updates_in_place && has_slots;
-        Opened { store, design: self.design, updates_in_place }
+        Opened { store, updates_in_place }
     }
 }
 
@@ -184,13 +183,11 @@ impl Engine for Target {
     fn remove(&self) -> Result<(), BenchError> {
         match &self.place {
             Place::Memory(_) => Ok(()),
-            Place::File(path) => remove(path),
+            Place::File(path) => {
+                fs::remove_file(path).map_err(|source| BenchError::File { path: path.clone(), source })
+            }
         }
     }
-}
-
-fn remove(path: &Path) -> Result<(), BenchError> {
-    fs::remove_file(path).map_err(|source| BenchError::File { path: path.to_owned(), source })
 }
 
 impl OpenEngine for Opened {
@@ -205,7 +202,7 @@ impl OpenEngine for Opened {
     }
 
     fn is_ordered(&self) -> bool {
-        self.design.can().ordered
+        self.store.design().can().ordered
     }
 
     fn updates_in_place(&self) -> bool {
@@ -290,12 +287,13 @@ impl EngineClient for Client {
 impl Opened {
     /// Reclaims all that is worth it, and returns how many segments or blocks became free.
     pub(super) fn compact(&self, phase: &str) -> Result<u64, BenchError> {
-        let (freed, _) = self.store.compact().map_err(BenchError::refused(self.design.name(), phase))?;
-        Ok(freed)
+        let compacted = self.store.compact();
+        compacted.map(|(freed, _)| freed).map_err(BenchError::refused(self.store.design().name(), phase))
     }
 
     /// Closes the store cleanly.
     pub(super) fn close(self, phase: &str) -> Result<(), BenchError> {
-        self.store.close().map_err(BenchError::refused(self.design.name(), phase))
+        let refused = BenchError::refused(self.store.design().name(), phase);
+        self.store.close().map_err(refused)
     }
 }

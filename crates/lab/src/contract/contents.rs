@@ -1,5 +1,6 @@
 //! The contents that a store should hold, checked by every way of asking.
 
+use super::fixture::{Ending, Fixture, Outcome};
 use quipu::{Client, Error, Store};
 use std::collections::BTreeMap;
 
@@ -32,6 +33,34 @@ pub(super) fn put(
     let value = value_of(&key, version, len);
     client.put(&key, &value)?;
     expected.insert(key, value);
+    Ok(())
+}
+
+/// Puts values of this length under new keys, until one is refused; returns the refusal.
+pub(super) fn put_until_full(
+    client: &mut Client,
+    expected: &mut Contents,
+    len: usize,
+    key: impl Fn(u64) -> Vec<u8>,
+) -> Result<Error, Error> {
+    for number in 0.. {
+        match put(client, expected, key(number), 0, len) {
+            Err(full @ Error::PoolFull { .. }) => return Ok(full),
+            done => done?,
+        }
+    }
+    unreachable!("no pool takes every key")
+}
+
+/// Asserts that the store holds exactly this, and that its pool still does after a close and after a drop.
+pub(super) fn verify_kept(fixture: &Fixture, mut store: Store, expected: &Contents) -> Outcome {
+    verify(&mut store, expected);
+    let limits = store.limits();
+    for ending in Ending::ALL {
+        store = fixture.reopen(store, ending)?;
+        assert_eq!(store.limits(), limits, "the limits belong to the pool");
+        verify(&mut store, expected);
+    }
     Ok(())
 }
 

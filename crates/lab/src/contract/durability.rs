@@ -1,6 +1,6 @@
 //! Contents outlive a store, and a full pool stays usable.
 
-use super::contents::{Contents, put, value_of, verify};
+use super::contents::{Contents, put, put_until_full, verify, verify_kept};
 use super::fixture::{Ending, Fixture, Outcome};
 use quipu::{Error, ErrorKind, Store};
 
@@ -68,22 +68,14 @@ pub(super) fn a_second_handle_is_refused(fixture: &Fixture) -> Outcome {
     Ok(())
 }
 
-/// Puts new keys until the pool is full.
+/// Puts new keys until the pool is full, which the refusal describes.
 fn fill(store: &Store, value_len: usize, expected: &mut Contents) -> Outcome {
     let mut client = store.client();
-    for number in expected.len() as u64.. {
-        let key = number.to_be_bytes();
-        let value = value_of(&key, 0, value_len);
-        match client.put(&key, &value) {
-            Ok(()) => drop(expected.insert(key.to_vec(), value)),
-            Err(Error::PoolFull { zones, wanted, free }) => {
-                assert_eq!((u64::from(zones), free), (store.stats().zones, store.stats().free_bytes));
-                assert!(wanted > free, "{wanted} bytes are wanted and {free} are free");
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
+    let full = put_until_full(&mut client, expected, value_len, |key| key.to_be_bytes().to_vec())?;
+    let stats = store.stats();
+    let Error::PoolFull { zones, wanted, free } = full else { return Err(full.into()) };
+    assert_eq!((u64::from(zones), free), (stats.zones, stats.free_bytes));
+    assert!(wanted > free, "{wanted} bytes are wanted and {free} are free");
     Ok(())
 }
 
@@ -133,9 +125,7 @@ pub(super) fn a_full_pool_keeps_what_it_has(fixture: &Fixture) -> Outcome {
         assert!(store.client().remove(&number.to_be_bytes())?, "there is a reserve for deletes");
         expected.remove(&number.to_be_bytes()[..]);
     }
-    verify(&mut store, &expected);
-    verify(&mut fixture.reopen(store, Ending::Dropped)?, &expected);
-    Ok(())
+    verify_kept(fixture, store, &expected)
 }
 
 /// Puts between the deletes of a full pool do not use up what deletes are to live on.
@@ -163,7 +153,7 @@ pub(super) fn deletes_keep_their_reserve(fixture: &Fixture) -> Outcome {
 
 /// Deleting all records of a full pool leaves an empty one, which stays empty.
 pub(super) fn everything_can_be_deleted(fixture: &Fixture) -> Outcome {
-    let mut store = fixture.create()?;
+    let store = fixture.create()?;
     let mut expected = Contents::new();
     fill(&store, 3000, &mut expected)?;
     let mut client = store.client();
@@ -171,10 +161,5 @@ pub(super) fn everything_can_be_deleted(fixture: &Fixture) -> Outcome {
         client.delete(key)?;
     }
     drop(client);
-    for ending in Ending::ALL {
-        verify(&mut store, &Contents::new());
-        store = fixture.reopen(store, ending)?;
-    }
-    verify(&mut store, &Contents::new());
-    Ok(())
+    verify_kept(fixture, store, &Contents::new())
 }

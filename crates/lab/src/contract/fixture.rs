@@ -49,7 +49,8 @@ enum Place {
 pub struct Fixture {
     place: Place,
     simulated: bool,
-    options: Options,
+    /// The settings that the pool is created and opened with.
+    pub options: Options,
 }
 
 impl Fixture {
@@ -82,16 +83,6 @@ impl Fixture {
             .durability(Durability::Process)
             .recovery_threads(2);
         Fixture { place, simulated: matches!(medium, Medium::Sim), options }
-    }
-
-    /// The settings that the pool is created and opened with.
-    pub fn options(&self) -> &Options {
-        &self.options
-    }
-
-    /// Settings to change before the pool is created.
-    pub fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
     }
 
     /// Creates the pool.

@@ -1,7 +1,7 @@
 //! Values that live in zones of their own: whole at every size, gone without a trace when they are
 //! superseded.
 
-use super::contents::{Contents, put, value_of, verify};
+use super::contents::{Contents, put, put_until_full, value_of, verify, verify_kept};
 use super::fixture::{Ending, Fixture, Outcome};
 use super::limits::longest_in_a_record;
 use quipu::{Client, Error, Store};
@@ -23,9 +23,9 @@ fn zones_of_values(store: &Store) -> u64 {
 
 /// Around the step from records to zones, around full zones, and the very limit.
 pub(super) fn sizes_from_one_zone_to_the_limit_are_kept(fixture: &Fixture) -> Outcome {
-    let mut store = fixture.create()?;
-    let (limits, capacity) = (store.limits(), capacity(&store));
-    let (inline, limit) = (longest_in_a_record(&store) as usize, limits.1 as usize);
+    let store = fixture.create()?;
+    let capacity = capacity(&store);
+    let (inline, limit) = (longest_in_a_record(&store) as usize, store.limits().1 as usize);
     assert!(limit > 100 * capacity, "values of {limit} bytes are not large in a pool of two megabytes");
     let sizes = [inline, inline + 1, capacity - 1, capacity, capacity + 1, 2 * capacity, 3 * capacity + 7];
     let mut expected = Contents::new();
@@ -34,12 +34,8 @@ pub(super) fn sizes_from_one_zone_to_the_limit_are_kept(fixture: &Fixture) -> Ou
         put(&mut store.client(), &mut expected, key, 0, len)?;
     }
     assert_eq!(zones_of_values(&store), 1 + 1 + 1 + 2 + 2 + 4);
-    verify(&mut store, &expected);
-    for ending in Ending::ALL {
-        store = fixture.reopen(store, ending)?;
-        assert_eq!(store.limits(), limits, "the limits belong to the pool");
-        verify(&mut store, &expected);
-    }
+    verify_kept(fixture, store, &expected)?;
+    let store = fixture.open()?;
     // The largest has room only for itself.
     for key in expected.keys() {
         store.client().delete(key)?;
@@ -49,13 +45,7 @@ pub(super) fn sizes_from_one_zone_to_the_limit_are_kept(fixture: &Fixture) -> Ou
     let key = b"the largest".to_vec();
     let value = value_of(&key, 1, limit);
     store.client().put(&key, &value)?;
-    let expected = Contents::from([(key, value)]);
-    verify(&mut store, &expected);
-    for ending in Ending::ALL {
-        store = fixture.reopen(store, ending)?;
-        verify(&mut store, &expected);
-    }
-    Ok(())
+    verify_kept(fixture, store, &Contents::from([(key, value)]))
 }
 
 /// Every call that writes, over small and large values and absent keys, and every call that reads.
@@ -113,7 +103,7 @@ pub(super) fn every_call_takes_and_shows_large_values(fixture: &Fixture) -> Outc
 
 /// Many times what the pool holds, two thirds of it at once.
 pub(super) fn a_key_is_overwritten_for_ever_in_a_small_pool(fixture: &Fixture) -> Outcome {
-    let mut store = fixture.create()?;
+    let store = fixture.create()?;
     let len = capacity(&store) * (store.stats().zones as usize / 3);
     let mut client = store.client();
     let mut expected = Contents::new();
@@ -127,24 +117,11 @@ pub(super) fn a_key_is_overwritten_for_ever_in_a_small_pool(fixture: &Fixture) -
         expected.insert(key, value);
     }
     drop(client);
-    verify(&mut store, &expected);
-    let mut store = fixture.reopen(store, Ending::Dropped)?;
-    verify(&mut store, &expected);
-    Ok(())
+    verify_kept(fixture, store, &expected)
 }
 
-/// Fills a pool with values of three zones and a little, and returns how many it took.
-fn fill(client: &mut Client, expected: &mut Contents, len: usize) -> Result<u64, Error> {
-    for number in 0.. {
-        let key = format!("large {number}").into_bytes();
-        let value = value_of(&key, 0, len);
-        match client.put(&key, &value) {
-            Ok(()) => expected.insert(key, value),
-            Err(Error::PoolFull { .. }) => return Ok(number),
-            Err(error) => return Err(error),
-        };
-    }
-    Ok(0)
+fn key_of(number: u64) -> Vec<u8> {
+    format!("large {number}").into_bytes()
 }
 
 pub(super) fn a_deleted_value_makes_room_in_a_full_pool(fixture: &Fixture) -> Outcome {
@@ -152,8 +129,8 @@ pub(super) fn a_deleted_value_makes_room_in_a_full_pool(fixture: &Fixture) -> Ou
     let len = 3 * capacity(&store) + 1;
     let mut expected = Contents::new();
     let mut client = store.client();
-    let taken = fill(&mut client, &mut expected, len)?;
-    assert!(taken >= 10, "{taken} values of four zones");
+    put_until_full(&mut client, &mut expected, len, key_of)?;
+    assert!(expected.len() >= 10, "{} values of four zones", expected.len());
     for round in 0..20u64 {
         let gone = expected.keys().next().cloned().ok_or("the pool holds something")?;
         client.delete(&gone)?;
@@ -176,11 +153,11 @@ pub(super) fn a_deleted_value_makes_room_in_a_full_pool(fixture: &Fixture) -> Ou
 }
 
 pub(super) fn a_put_that_finds_no_room_leaves_everything_as_it_was(fixture: &Fixture) -> Outcome {
-    let mut store = fixture.create()?;
+    let store = fixture.create()?;
     let len = 3 * capacity(&store) + 1;
     let mut expected = Contents::new();
     let mut client = store.client();
-    fill(&mut client, &mut expected, len)?;
+    put_until_full(&mut client, &mut expected, len, key_of)?;
     let old = expected.keys().next().cloned().ok_or("the pool holds something")?;
     let too_much = value_of(b"too much", 0, 14 * len);
     let full =
@@ -195,12 +172,7 @@ pub(super) fn a_put_that_finds_no_room_leaves_everything_as_it_was(fixture: &Fix
     full(client.put_if_absent(b"a new key", &too_much).map(drop));
     assert_eq!(zones_of_values(&store), taken, "what was taken is given back");
     drop(client);
-    verify(&mut store, &expected);
-    for ending in Ending::ALL {
-        store = fixture.reopen(store, ending)?;
-        verify(&mut store, &expected);
-    }
-    Ok(())
+    verify_kept(fixture, store, &expected)
 }
 
 /// Large values among small ones that are rewritten until every segment has been cleaned.

@@ -1,7 +1,7 @@
 //! The promises of designs with records of one size: they are kept, their space comes back, and a word of a
 //! value can be changed in place.
 
-use super::contents::{Contents, put, value_of, verify};
+use super::contents::{Contents, put, put_until_full, value_of, verify};
 use super::fixture::{Ending, Fixture, Outcome};
 use quipu::Error;
 use quipu::internals::RecordForm;
@@ -68,15 +68,8 @@ pub(super) fn a_full_pool_of_slots_is_written_to_for_ever(fixture: &Fixture) -> 
     let mut store = fixture.create()?;
     let mut client = store.client();
     let mut expected = Contents::new();
-    let full = loop {
-        let key = key_of(expected.len());
-        let value = value_of(&key, 0, VALUE);
-        match client.put(&key, &value) {
-            Ok(()) => drop(expected.insert(key, value)),
-            Err(Error::PoolFull { .. }) => break expected.len(),
-            Err(error) => return Err(error.into()),
-        }
-    };
+    put_until_full(&mut client, &mut expected, VALUE, |number| key_of(number as usize))?;
+    let full = expected.len();
     for number in (0..full).step_by(3) {
         client.delete(&key_of(number))?;
         expected.remove(&key_of(number));
@@ -86,7 +79,7 @@ pub(super) fn a_full_pool_of_slots_is_written_to_for_ever(fixture: &Fixture) -> 
         // Two of three keys are there all the time; the third comes and goes.
         let number = round * 7 % full;
         let key = key_of(number);
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             client.delete(&key)?;
             expected.remove(&key);
         } else {

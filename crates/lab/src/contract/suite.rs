@@ -59,18 +59,6 @@ macro_rules! checks {
     (@needs) => { None };
 }
 
-const BATCHES: fn(&Capabilities) -> bool = |design| design.batches;
-/// Designs over logs, whose records have sequence numbers that nothing changes in place, are those with
-/// batches.
-const VERSIONS: fn(&Capabilities) -> bool = |design| design.versions;
-const EXPIRY: fn(&Capabilities) -> bool = |design| design.expiry;
-const ORDERED: fn(&Capabilities) -> bool = |design| design.ordered;
-const UNORDERED: fn(&Capabilities) -> bool = |design| !design.ordered;
-const IN_PLACE: fn(&Capabilities) -> bool = |design| design.updates_in_place;
-const LARGE: fn(&Capabilities) -> bool = |design| design.large_values;
-const LENDS_LARGE: fn(&Capabilities) -> bool = |design| design.lends && design.large_values;
-const ZONES: fn(&Capabilities) -> bool = |design| design.value_zones;
-
 /// Every check.
 pub const CHECKS: &[Check] = checks! {
     calls::the_last_write_of_a_key_counts on 4 * MIB, 64 * KIB;
@@ -80,7 +68,7 @@ pub const CHECKS: &[Check] = checks! {
     calls::update_with_keeps_puts_or_deletes on 4 * MIB, 64 * KIB;
     calls::keys_alone_are_those_of_the_pairs on 4 * MIB, 64 * KIB;
     calls::clear_deletes_every_key on 4 * MIB, 64 * KIB;
-    calls::versions_rise_and_are_compared on 4 * MIB, 64 * KIB, if VERSIONS;
+    calls::versions_rise_and_are_compared on 4 * MIB, 64 * KIB, if |can| can.versions;
     calls::a_write_is_seen_by_all_at_once on 4 * MIB, 64 * KIB;
     calls::a_leaked_client_leaves_nothing_unseen on 4 * MIB, 64 * KIB;
     calls::get_into_reuses_its_buffer on 4 * MIB, 64 * KIB;
@@ -89,40 +77,40 @@ pub const CHECKS: &[Check] = checks! {
     calls::a_refused_batch_writes_nothing on 4 * MIB, 64 * KIB;
     calls::iteration_shows_every_key_once on 16 * MIB, 64 * KIB;
     calls::lent_values_do_not_change on 4 * MIB, 64 * KIB;
-    batches::a_batch_writes_all_and_the_last_of_a_key_counts on 4 * MIB, 64 * KIB, if BATCHES;
-    batches::a_batch_that_cannot_be_written_whole_writes_nothing on 4 * MIB, 64 * KIB, if BATCHES;
-    batches::a_full_pool_takes_batches_that_delete on MIB, 16 * KIB, if BATCHES;
-    batches::batches_do_not_mix on 4 * MIB, 64 * KIB, if BATCHES;
-    expiry::what_has_expired_is_absent on 4 * MIB, 64 * KIB, if EXPIRY;
-    expiry::an_update_sees_and_sets_the_time on 4 * MIB, 64 * KIB, if EXPIRY;
-    expiry::space_of_what_expires_comes_back on 4 * MIB, 64 * KIB, if EXPIRY;
+    batches::a_batch_writes_all_and_the_last_of_a_key_counts on 4 * MIB, 64 * KIB, if |can| can.batches;
+    batches::a_batch_that_cannot_be_written_whole_writes_nothing on 4 * MIB, 64 * KIB, if |can| can.batches;
+    batches::a_full_pool_takes_batches_that_delete on MIB, 16 * KIB, if |can| can.batches;
+    batches::batches_do_not_mix on 4 * MIB, 64 * KIB, if |can| can.batches;
+    expiry::what_has_expired_is_absent on 4 * MIB, 64 * KIB, if |can| can.expiry;
+    expiry::an_update_sees_and_sets_the_time on 4 * MIB, 64 * KIB, if |can| can.expiry;
+    expiry::space_of_what_expires_comes_back on 4 * MIB, 64 * KIB, if |can| can.expiry;
     limits::sizes_up_to_the_limits_are_kept on 8 * MIB, 64 * KIB;
     limits::sizes_up_to_the_limits_are_kept_with_small_zones on 4 * MIB, 16 * KIB;
     limits::sizes_up_to_the_limits_are_kept_with_large_zones on 32 * MIB, 2 * MIB;
     limits::keys_are_bytes on 4 * MIB, 64 * KIB;
-    large::sizes_from_one_zone_to_the_limit_are_kept on 2 * MIB, 16 * KIB, if ZONES;
-    large::every_call_takes_and_shows_large_values on 4 * MIB, 64 * KIB, if LARGE;
-    large::a_key_is_overwritten_for_ever_in_a_small_pool on MIB, 16 * KIB, if LARGE;
-    large::a_deleted_value_makes_room_in_a_full_pool on MIB, 16 * KIB, if LARGE;
-    large::a_put_that_finds_no_room_leaves_everything_as_it_was on MIB, 16 * KIB, if LARGE;
-    large::compaction_moves_the_heads_alone on 2 * MIB, 16 * KIB, if ZONES;
-    large::what_a_guard_may_still_read_is_not_reused on 2 * MIB, 16 * KIB, if LENDS_LARGE;
-    large::threads_overwrite_and_read_large_values on 2 * MIB, 16 * KIB, if LARGE;
+    large::sizes_from_one_zone_to_the_limit_are_kept on 2 * MIB, 16 * KIB, if |can| can.value_zones;
+    large::every_call_takes_and_shows_large_values on 4 * MIB, 64 * KIB, if |can| can.large_values;
+    large::a_key_is_overwritten_for_ever_in_a_small_pool on MIB, 16 * KIB, if |can| can.large_values;
+    large::a_deleted_value_makes_room_in_a_full_pool on MIB, 16 * KIB, if |can| can.large_values;
+    large::a_put_that_finds_no_room_leaves_everything_as_it_was on MIB, 16 * KIB, if |can| can.large_values;
+    large::compaction_moves_the_heads_alone on 2 * MIB, 16 * KIB, if |can| can.value_zones;
+    large::what_a_guard_may_still_read_is_not_reused on 2 * MIB, 16 * KIB, if |can| can.lends && can.large_values;
+    large::threads_overwrite_and_read_large_values on 2 * MIB, 16 * KIB, if |can| can.large_values;
     concurrency::threads_do_not_disturb_each_other on 16 * MIB, 64 * KIB;
     concurrency::updates_are_atomic on 16 * MIB, 64 * KIB;
     concurrency::one_put_if_absent_wins on 16 * MIB, 64 * KIB;
-    concurrency::batches_and_single_writes_exclude_each_other on 16 * MIB, 64 * KIB, if BATCHES;
+    concurrency::batches_and_single_writes_exclude_each_other on 16 * MIB, 64 * KIB, if |can| can.batches;
     concurrency::iteration_is_exact_under_writers on 16 * MIB, 64 * KIB;
-    order::ranges_are_those_of_a_sorted_map on 16 * MIB, 64 * KIB, if ORDERED;
-    order::a_range_is_exact_under_writers on 16 * MIB, 64 * KIB, if ORDERED;
-    order::prefixes_and_ends_are_those_of_a_sorted_map on 4 * MIB, 64 * KIB, if ORDERED;
-    order::without_order_a_range_is_refused on 4 * MIB, 64 * KIB, if UNORDERED;
+    order::ranges_are_those_of_a_sorted_map on 16 * MIB, 64 * KIB, if |can| can.ordered;
+    order::a_range_is_exact_under_writers on 16 * MIB, 64 * KIB, if |can| can.ordered;
+    order::prefixes_and_ends_are_those_of_a_sorted_map on 4 * MIB, 64 * KIB, if |can| can.ordered;
+    order::without_order_a_range_is_refused on 4 * MIB, 64 * KIB, if |can| !can.ordered;
     space::a_pool_is_written_to_for_ever on 4 * MIB, 64 * KIB;
     space::deleted_keys_stay_away_and_their_space_comes_back on 4 * MIB, 64 * KIB;
     space::threads_share_a_pool_that_is_nearly_full on 4 * MIB, 64 * KIB;
-    slots::records_of_one_size_are_kept on 4 * MIB, 64 * KIB, of slots::FORM, if IN_PLACE;
-    slots::a_full_pool_of_slots_is_written_to_for_ever on MIB, 64 * KIB, of slots::FORM, if IN_PLACE;
-    slots::updates_in_place_are_atomic on 4 * MIB, 64 * KIB, of slots::FORM, if IN_PLACE;
+    slots::records_of_one_size_are_kept on 4 * MIB, 64 * KIB, of slots::FORM, if |can| can.updates_in_place;
+    slots::a_full_pool_of_slots_is_written_to_for_ever on MIB, 64 * KIB, of slots::FORM, if |can| can.updates_in_place;
+    slots::updates_in_place_are_atomic on 4 * MIB, 64 * KIB, of slots::FORM, if |can| can.updates_in_place;
     durability::reopening_keeps_everything on 8 * MIB, 64 * KIB;
     durability::a_store_with_clients_does_not_close on 4 * MIB, 64 * KIB;
     durability::a_second_handle_is_refused on 4 * MIB, 64 * KIB;
@@ -136,13 +124,11 @@ const SETTINGS: &[(&str, &str)] = &[("offset-map", "pm"), ("pacman", "off"), ("g
 
 /// Every design as it is, and once for each of its settings.
 fn subjects() -> impl Iterator<Item = (Design, Option<(&'static str, &'static str)>)> {
-    let chosen = |design: Design| {
-        let is_its_own = move |(name, _): &&(&str, &str)| Setting::of(design).any(|own| own.name == *name);
-        SETTINGS.iter().filter(is_its_own).map(|setting| Some(*setting))
-    };
-    Design::ALL
-        .iter()
-        .flat_map(move |design| [None].into_iter().chain(chosen(*design)).map(|setting| (*design, setting)))
+    Design::ALL.iter().flat_map(|design| {
+        let is_its_own = |(name, _): &&(&str, &str)| Setting::of(*design).any(|own| own.name == *name);
+        let chosen = SETTINGS.iter().filter(is_its_own).map(|setting| Some(*setting));
+        [None].into_iter().chain(chosen).map(|setting| (*design, setting))
+    })
 }
 
 /// Holds every design to the promises of a room, or of all, whose name contains `filter`, on one medium.
@@ -154,10 +140,9 @@ pub fn judge(medium: &Medium, room: Option<&str>, filter: &str) -> Vec<Failure> 
             |check: &&Check| room.is_none_or(|room| check.room == room) && check.name.contains(filter);
         for check in CHECKS.iter().filter(is_asked).filter(can) {
             let mut fixture = Fixture::new(design, medium, pool_of(design, check), check.zone);
-            fixture.options_mut().slots.form = check.form;
+            fixture.options.slots.form = check.form;
             if let Some((name, value)) = setting {
-                let options = fixture.options().clone().set(name, value);
-                *fixture.options_mut() = options.expect("a setting of the design");
+                fixture.options = fixture.options.clone().set(name, value).expect("a setting of the design");
             }
             let what = match catch_unwind(AssertUnwindSafe(|| (check.run)(&fixture))) {
                 Ok(Ok(())) => continue,

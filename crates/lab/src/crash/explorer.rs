@@ -45,22 +45,16 @@ impl Merged {
         while !self.is_done(states)
             && let Some(findings) = self.early.remove(&self.report.runs)
         {
-            self.take(findings);
-        }
-    }
-
-    fn take(&mut self, findings: Findings) {
-        let report = &mut self.report;
-        report.runs += 1;
-        report.operations += findings.operations;
-        report.from_checkpoint += findings.checkpoints;
-        report.eliminated += findings.eliminated;
-        report.details.extend(findings.violations);
-        for (image, label) in findings.states {
-            if self.images.insert(image) {
+            let report = &mut self.report;
+            report.runs += 1;
+            report.operations += findings.operations;
+            report.from_checkpoint += findings.checkpoints;
+            report.eliminated += findings.eliminated;
+            report.details.extend(findings.violations);
+            for (_, label) in findings.states.iter().filter(|(image, _)| self.images.insert(*image)) {
                 report.states += 1;
                 for kind in &KINDS {
-                    *report.kinds.entry(kind.name).or_default() += (kind.holds)(&label) as u64;
+                    *report.kinds.entry(kind.name).or_default() += (kind.holds)(label) as u64;
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The record of a run: which operations began and returned, kept as one oracle a key.
 
 use super::oracle::{Action, KeyOracle, OpId, Outcome, State, Time, shown};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// States that one key may have after a crash; what they show is a question of the time at which it is read.
 #[derive(Clone, Debug)]
@@ -54,39 +54,26 @@ struct KeyHistory {
     past: BTreeSet<State>,
 }
 
-fn is_batch(parts: &[(usize, OpId, Action)]) -> bool {
-    parts.iter().filter(|(_, _, action)| matches!(action, Action::Put(_))).count() > 1
-}
-
-fn changes(parts: &[(usize, OpId, Action)]) -> usize {
-    parts.iter().filter(|(_, _, action)| matches!(action, Action::Change(_))).count()
-}
-
 /// Records the operations of a run as they happen.
 pub struct Recorder {
     keys: Vec<KeyHistory>,
     now: Time,
     next_op: OpId,
     version: u64,
-    batches_in_flight: usize,
-    changes_in_flight: usize,
-    /// The keys and operations of the atomic batches in flight.
-    atomic: Vec<Vec<(usize, OpId)>>,
+    in_flight: BTreeMap<OpId, Call>,
     read_ahead: bool,
     /// Set when what an operation returned cannot be explained, crash or no crash.
     pub inexplicable: Option<String>,
 }
 
-/// An operation in flight, on the keys that it touches.
-pub struct Running {
+/// An operation in flight, with its part on each key that it touches.
+struct Call {
     parts: Vec<(usize, OpId, Action)>,
+    is_atomic: bool,
 }
 
-impl Running {
-    fn first_op(&self) -> Option<OpId> {
-        self.parts.first().map(|(_, op, _)| *op)
-    }
-}
+/// Names an operation in flight.
+pub struct Running(OpId);
 
 impl Recorder {
     /// A record that begins with these states, at this time.
@@ -104,9 +91,7 @@ impl Recorder {
             now,
             next_op: 0,
             version: 0,
-            batches_in_flight: 0,
-            changes_in_flight: 0,
-            atomic: Vec::new(),
+            in_flight: BTreeMap::new(),
             read_ahead: false,
             inexplicable: None,
         }
@@ -129,40 +114,36 @@ impl Recorder {
 
     /// An operation begins that does all its actions or none. No key comes twice.
     pub fn invoke_atomic(&mut self, actions: &[(usize, Action)]) -> Running {
-        let running = self.invoke(actions);
-        self.atomic.push(running.parts.iter().map(|(key, op, _)| (*key, *op)).collect());
-        running
-    }
-
-    fn end_atomic(&mut self, running: &Running) {
-        let is_it = |batch: &Vec<(usize, OpId)>| batch.first().map(|(_, op)| *op) == running.first_op();
-        self.atomic.retain(|batch| !is_it(batch));
+        self.begin(actions, true)
     }
 
     /// An operation begins; it does each action to its key.
     pub fn invoke(&mut self, actions: &[(usize, Action)]) -> Running {
-        let mut parts = Vec::with_capacity(actions.len());
-        for (key, action) in actions {
-            let op = self.next_op;
-            self.next_op += 1;
+        self.begin(actions, false)
+    }
+
+    fn begin(&mut self, actions: &[(usize, Action)], is_atomic: bool) -> Running {
+        let (call, mut parts) = (self.next_op, Vec::with_capacity(actions.len()));
+        for (op, (key, action)) in (call + 1..).zip(actions) {
             self.keys[*key].strict.invoke(op, *action);
             if *action != Action::Get {
                 self.keys[*key].without_reads.invoke(op, *action);
             }
             parts.push((*key, op, *action));
         }
-        self.batches_in_flight += is_batch(&parts) as usize;
-        self.changes_in_flight += changes(&parts);
-        Running { parts }
+        self.next_op += 1 + parts.len() as OpId;
+        self.in_flight.insert(call, Call { parts, is_atomic });
+        Running(call)
+    }
+
+    fn end(&mut self, running: Running) -> Vec<(usize, OpId, Action)> {
+        self.in_flight.remove(&running.0).expect("an operation ends once").parts
     }
 
     /// The operation returned; one outcome for each of its actions.
     pub fn respond(&mut self, running: Running, outcomes: &[Outcome]) {
         self.version += 1;
-        self.batches_in_flight -= is_batch(&running.parts) as usize;
-        self.changes_in_flight -= changes(&running.parts);
-        self.end_atomic(&running);
-        for ((key, op, action), outcome) in running.parts.into_iter().zip(outcomes) {
+        for ((key, op, action), outcome) in self.end(running).into_iter().zip(outcomes) {
             let history = &mut self.keys[key];
             let mut explained = history.strict.respond(op, *outcome);
             if action != Action::Get {
@@ -183,10 +164,7 @@ impl Recorder {
 
     /// The operation returned an error that promises no effect.
     pub fn withdraw(&mut self, running: Running) {
-        self.batches_in_flight -= is_batch(&running.parts) as usize;
-        self.changes_in_flight -= changes(&running.parts);
-        self.end_atomic(&running);
-        for (key, op, _) in running.parts {
+        for (key, op, _) in self.end(running) {
             self.keys[key].strict.withdraw(op);
             self.keys[key].without_reads.withdraw(op);
         }
@@ -203,7 +181,7 @@ impl Recorder {
                 past: key.past.clone(),
             })
             .collect();
-        let member = |(key, op): &(usize, OpId)| {
+        let member = |(key, op, _): &(usize, OpId, Action)| {
             let oracle = &self.keys[*key].strict;
             MemberView {
                 key: *key,
@@ -211,8 +189,12 @@ impl Recorder {
                 without: oracle.allowed_if(*op, false),
             }
         };
-        let atomic = self.atomic.iter().map(|batch| batch.iter().map(member).collect()).collect();
-        Expectation { keys, version: self.version, atomic, batch_in_flight: self.batches_in_flight > 0 }
+        let atomic = self.in_flight.values().filter(|call| call.is_atomic);
+        let atomic = atomic.map(|call| call.parts.iter().map(member).collect()).collect();
+        let is_put = |(_, _, action): &&(usize, OpId, Action)| matches!(action, Action::Put(_));
+        let batch_in_flight =
+            self.in_flight.values().any(|call| call.parts.iter().filter(is_put).count() > 1);
+        Expectation { keys, version: self.version, atomic, batch_in_flight }
     }
 
     /// Whether, since the last call, a read returned what an operation in flight had written: a moment to
@@ -223,7 +205,8 @@ impl Recorder {
 
     /// Whether a value is being changed in place.
     pub fn is_changing(&self) -> bool {
-        self.changes_in_flight > 0
+        let is_change = |(_, _, action): &(usize, OpId, Action)| matches!(action, Action::Change(_));
+        self.in_flight.values().any(|call| call.parts.iter().any(is_change))
     }
 
     /// Operations that have returned.

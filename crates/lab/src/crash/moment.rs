@@ -111,10 +111,11 @@ impl Label {
 /// Points that an observer has collected.
 pub(super) type Points = Rc<RefCell<Vec<Point>>>;
 
-/// The moment after a close, which came after these points.
-pub(super) fn closed(sim: &Sim, recorder: &RefCell<Recorder>, points: &Points, base: Label) -> Point {
+/// Adds the moment after a close, which came after these points.
+pub(super) fn closed(sim: &Sim, recorder: &RefCell<Recorder>, points: &Points, base: Label) {
     let last = points.borrow().last().map_or(base, |point| point.label.inherited());
     let label = Label { closing: true, depth: base.depth, ..last };
     let (expectation, time) = (Rc::new(recorder.borrow().expectation()), recorder.borrow().now());
-    Point { snapshot: sim.snapshot(), expectation, operation: 0, time, stays: true, label }
+    let point = Point { snapshot: sim.snapshot(), expectation, operation: 0, time, stays: true, label };
+    points.borrow_mut().push(point);
 }

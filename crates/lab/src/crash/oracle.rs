@@ -7,6 +7,7 @@
 //! which operations in flight have taken effect in it. The set stays tiny, since only operations in flight
 //! can be reordered.
 
+pub use crate::linear::Outcome;
 use quipu_medium::sim::START_OF_TIME;
 use std::collections::BTreeSet;
 
@@ -90,17 +91,6 @@ pub enum Action {
     Swap(State, State),
     /// Changes the value in place, if there is one, and tells what it was.
     Change(ChangeId),
-}
-
-/// The answer of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
-    /// Nothing.
-    Done,
-    /// Whether it took effect, or found something.
-    Did(bool),
-    /// The state that it read.
-    Saw(State),
 }
 
 impl Action {

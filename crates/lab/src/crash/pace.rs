@@ -33,7 +33,7 @@ impl Pace {
             true => (4, 1.0, 0, [1, 1], [usize::MAX; 3]),
             false => (config.ops, 0.06, 4, [8, 1], [100, 8, 12]),
         };
-        let (compacting, compactions) = match (pool.is_crowded(), config.design) {
+        let (compacting, compactions) = match (pool.is_crowded, config.design) {
             (false, _) => (0.4, [0, 0]),
             // A block has less to move than a segment.
             (true, Design::VIPER_PACMAN) => (0.5, compactions),

@@ -6,9 +6,7 @@
 use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::{Broken, CrashConfig};
 use crate::settings;
-use quipu::internals::{
-    FreeList, NodePlace, OffsetMap, RecordForm, SlotSettings, Techniques, Testing, TieBreak,
-};
+use quipu::internals::{FreeList, NodePlace, RecordForm, SlotSettings, Techniques, Testing, TieBreak};
 use quipu::{Design, Error, Options};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -41,45 +39,18 @@ const SIZES: [(u16, u32); 6] = [(8, 40), (13, 491), (8, 992), (16, 992), (6, 130
 /// The setting that every run chooses for itself: its keys and values follow from it.
 const OWN: &str = "form";
 
-/// The traits of some runs.
-struct Traits {
-    /// Many keys, so that the index splits.
-    wide: bool,
-    /// Every key is a word.
-    words: bool,
-    /// Bytes of a zone of the index, if few.
-    index_zone: Option<u64>,
-    /// Values expire while the run lasts.
-    moves_clock: bool,
-}
-
-impl Traits {
-    /// Those of a run. The short runs, which are explored in full, have none. The moduli have no factor in
-    /// common with those that decide on other things, so that everything meets everything; and of the first
-    /// ten seeds, some have each.
-    fn of(seed: u64, config: &CrashConfig) -> Traits {
-        let can = config.design.can();
-        let is_long = !seed.is_multiple_of(64);
-        let wide = is_long && matches!(seed % 11, 1 | 4 | 7 | 10);
-        let has_buckets = matches!(config.design, Design::MPKV | Design::MPKV_BASELINE);
-        let may_link = wide && (can.index_in_pool || config.design == Design::VIPER);
-        Traits {
-            wide,
-            words: is_long && matches!(seed % 7, 2 | 4),
-            index_zone: (may_link && seed.is_multiple_of(2))
-                .then_some(INDEX_ZONES[(seed / 2 % 2) as usize] >> has_buckets as u32),
-            moves_clock: is_long && can.expiry && matches!(seed % 13, 1 | 3 | 4 | 6),
-        }
-    }
-}
-
 /// See the module's documentation.
 pub(super) struct Pool {
-    options: Options,
-    records: Records,
-    len: u64,
-    crowded: bool,
-    moves_clock: bool,
+    /// The options that it is created and opened with.
+    pub(super) options: Options,
+    /// Its keys and values.
+    pub(super) records: Records,
+    /// Bytes of the pool.
+    pub(super) len: u64,
+    /// There is so little room that zones are soon used again; somebody compacts all the time then.
+    pub(super) is_crowded: bool,
+    /// The clock moves, and values expire.
+    pub(super) moves_clock: bool,
 }
 
 impl Pool {
@@ -93,8 +64,24 @@ impl Pool {
 
     /// The pool of a run whose settings were checked.
     pub(super) fn of(seed: u64, config: &CrashConfig) -> Pool {
-        let Traits { wide, words, index_zone, moves_clock } = Traits::of(seed, config);
-        let testing = Testing {
+        // Some runs have these traits. The short ones, which are explored in full, have none. The moduli have
+        // no factor in common with those that decide on other things, so that everything meets everything. Of
+        // the first ten seeds, some have each.
+        let (can, is_long) = (config.design.can(), !seed.is_multiple_of(64));
+        // Many keys, so that the index splits.
+        let wide = is_long && matches!(seed % 11, 1 | 4 | 7 | 10);
+        // Every key is a word.
+        let words = is_long && matches!(seed % 7, 2 | 4);
+        let moves_clock = is_long && can.expiry && matches!(seed % 13, 1 | 3 | 4 | 6);
+        let has_buckets = matches!(config.design, Design::MPKV | Design::MPKV_BASELINE);
+        let may_link = wide && (can.index_in_pool || config.design == Design::VIPER);
+        let index_zone = (may_link && seed.is_multiple_of(2))
+            .then_some(INDEX_ZONES[(seed / 2 % 2) as usize] >> has_buckets as u32);
+        let mut options = Options::new().design(config.design).zone_size(ZONE).recovery_threads(2);
+        options.free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
+        // Puts are published before they return in one run of four, as papers have it.
+        options.late = seed % 4 != 2;
+        options.testing = Testing {
             index_zone,
             twin: config.twin.and_then(Broken::twin),
             tiny_index: true,
@@ -107,79 +94,40 @@ impl Pool {
             compactors: (seed / 4 % 2 == 1).then_some(2),
             ..Testing::default()
         };
-        let free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
         // As many as it takes for two states of five to fall during compaction. Viper's blocks would leave
         // too little of such a pool to updates in place.
-        let crowded = match config.design {
+        let is_crowded = match config.design {
             Design::VIPER => false,
             Design::VIPER_PACMAN => seed % 5 != 2,
             _ => matches!(seed % 5, 0 | 4),
         };
         // An index of many zones leaves no room for segments in such a pool.
-        let crowded = crowded && index_zone.is_none();
-        let mut len = if crowded { CROWDED } else { LEN };
-        let mut options =
-            Options::new().design(config.design).zone_size(ZONE).recovery_threads(2).with(|options| {
-                options.free_list = free_list;
-                // Puts are published before they return in one run of four, as papers have it.
-                options.late = seed % 4 != 2;
-                options.testing = testing;
-            });
-        if config.design.can().updates_in_place {
+        let is_crowded = is_crowded && index_zone.is_none();
+        let mut len = if is_crowded { CROWDED } else { LEN };
+        if can.updates_in_place {
             let (zone_size, slots) = slots(seed, config.twin);
+            (options.zone_size, options.slots) = (Some(zone_size), slots);
             // The index in the pool is written in five runs of ten.
-            let nodes = if (seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
-            let offset_map = OffsetMap { nodes, ..OffsetMap::default() };
-            options = options
-                .zone_size(zone_size)
-                .with(|options| options.slots = slots)
-                .with(|options| options.offset_map = offset_map);
+            options.offset_map.nodes = if (seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
         }
         if config.design == Design::VIPER_PACMAN {
-            let (mut zone_size, slots) = slots(seed, config.twin);
-            let mut slots = SlotSettings { form: RecordForm::Variable, ..slots };
-            if crowded {
+            let (zone_size, slots) = slots(seed, config.twin);
+            (options.zone_size, options.slots) = (Some(zone_size), slots);
+            options.slots.form = RecordForm::Variable;
+            if is_crowded {
                 let (size, pages_per_block, zones) =
                     CROWDED_BLOCKS[(seed / 5) as usize % CROWDED_BLOCKS.len()];
-                (zone_size, len) = (size, zones * size);
-                slots = SlotSettings { pages_per_block, alignment_shift: 0, ..slots };
+                (options.zone_size, len) = (Some(size), zones * size);
+                (options.slots.pages_per_block, options.slots.alignment_shift) = (pages_per_block, 0);
             }
             // Records move one by one in one run of four, and hot ones lie with the others in another.
-            let techniques = Techniques { batch: seed % 4 != 3, separate: seed % 4 != 1, ..Techniques::ALL };
-            options = options
-                .zone_size(zone_size)
-                .with(|options| options.slots = slots)
-                .with(|options| options.techniques = techniques);
+            let (batch, separate) = (seed % 4 != 3, seed % 4 != 1);
+            options.techniques = Techniques { batch, separate, ..Techniques::ALL };
         }
         let options =
             settings::apply(&config.settings, config.design, options).expect("settings that were checked");
         let records = Records::new(options.slots.form, if wide { MANY_KEYS } else { KEYS }, words);
-        Pool { options, records, len, crowded, moves_clock }
-    }
-
-    /// Bytes of the pool.
-    pub(super) fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Whether there is so little room that zones are soon used again; somebody compacts all the time then.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.crowded
-    }
-
-    /// Whether the clock moves, and values expire.
-    pub(super) fn moves_clock(&self) -> bool {
-        self.moves_clock
-    }
-
-    /// The options that it is created and opened with.
-    pub(super) fn options(&self) -> &Options {
-        &self.options
-    }
-
-    /// Its keys and values.
-    pub(super) fn records(&self) -> Records {
-        self.records
+        Pool { options, records, len, is_crowded, moves_clock }
     }
 }
 

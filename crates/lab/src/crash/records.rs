@@ -6,7 +6,7 @@
 //! Everything else in the value is the write's, so a change that is put on another value than the one it
 //! read, or arrives in part, shows as a value that never was.
 
-use super::oracle::{ChangeId, State, ValueId, changed};
+use super::oracle::{State, ValueId};
 use quipu::internals::RecordForm;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -28,8 +28,10 @@ pub const LARGE: ValueId = 1 << 23;
 #[derive(Clone, Copy, Debug)]
 pub struct Records {
     form: RecordForm,
-    keys: usize,
-    words: bool,
+    /// How many keys there are.
+    pub keys: usize,
+    /// Whether every key is a word of eight bytes, in records that vary in size.
+    pub words: bool,
 }
 
 impl Records {
@@ -40,16 +42,6 @@ impl Records {
     /// at the record.
     pub fn new(form: RecordForm, keys: usize, words: bool) -> Records {
         Records { form, keys, words: words && form == RecordForm::Variable }
-    }
-
-    /// How many keys there are.
-    pub fn keys(self) -> usize {
-        self.keys
-    }
-
-    /// Whether every key is a word of eight bytes, in records that vary in size.
-    pub fn are_words(self) -> bool {
-        self.words
     }
 
     /// Whether all have one size.
@@ -67,11 +59,6 @@ impl Records {
             }
             RecordForm::Variable => None,
         }
-    }
-
-    /// The word after a change in place.
-    pub fn change(word: u64, change: ChangeId) -> u64 {
-        changed(word, change)
     }
 
     /// The bytes of a key. If sizes differ, most are short, and some take more than two lines.
@@ -145,6 +132,7 @@ impl Records {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crash::oracle::changed;
 
     #[test]
     fn values_prove_themselves_to_the_last_byte() {
@@ -168,11 +156,11 @@ mod tests {
                     let word = &mut *bytes.clone();
                     let (at, end) = (at as usize, at as usize + 8);
                     let old = u64::from_le_bytes(word[at..end].try_into().expect("eight bytes"));
-                    word[at..end].copy_from_slice(&Records::change(old, 5).to_le_bytes());
+                    word[at..end].copy_from_slice(&changed(old, 5).to_le_bytes());
                     assert_eq!(records.parse_value(Some(word)), Ok(Some(changed(name, 5))));
                 }
             }
-            for key in 0..records.keys() {
+            for key in 0..records.keys {
                 assert_eq!(records.parse_key(&records.key(key)), Some(key));
             }
         }

@@ -51,12 +51,6 @@ enum Crash<'i> {
     Process,
 }
 
-/// How often, one in so many, a state's recovery is crashed, and its store worked on and crashed.
-struct Follow {
-    recovery: u32,
-    work: u32,
-}
-
 /// Where the observer of a run can look at what is going on.
 #[derive(Default)]
 struct Stage {
@@ -105,18 +99,17 @@ impl<'a> Run<'a> {
 
     fn explore_all(&mut self) {
         let Pace { steps, chance, budget, compactions, points: most, .. } = self.pace;
-        let region =
-            Region::sim(SimOptions { len: self.pool.len(), seed: self.seed, ..SimOptions::default() });
+        let region = Region::sim(SimOptions { len: self.pool.len, seed: self.seed, ..SimOptions::default() });
         let sim = region.simulator().expect("a simulated region").clone();
 
         let points = Points::default();
-        let recorder = Rc::new(RefCell::new(Recorder::new(&vec![None; self.pool.records().keys()], 0)));
+        let recorder = Rc::new(RefCell::new(Recorder::new(&vec![None; self.pool.records.keys], 0)));
         let stage = Rc::new(Stage::default());
-        let words = self.pool.records().are_words();
-        let label = Label { words, fixed: self.pool.records().are_of_one_size(), ..Label::default() };
+        let words = self.pool.records.words;
+        let label = Label { words, fixed: self.pool.records.are_of_one_size(), ..Label::default() };
         let observer = self.observer(&points, &recorder, &stage, chance, label);
         sim.set_observer(Some(observer));
-        match Store::create_on(region.clone(), self.pool.options()) {
+        match Store::create_on(region.clone(), &self.pool.options) {
             Ok(created) => stage.open(created),
             Err(error) => {
                 return self.violation(0, format!("the pool could not be created: {error}"), String::new());
@@ -128,8 +121,7 @@ impl<'a> Run<'a> {
             self.work(&stage, &recorder, (steps, compactions[0]), workload::FIRST_VALUE, closes);
         if closes && failure.is_none() {
             // A pool that was closed and not touched since is what its checkpoint is for.
-            let point = closed(&sim, &recorder, &points, label);
-            points.borrow_mut().push(point);
+            closed(&sim, &recorder, &points, label);
             failure = self.work_after_close(region, &stage, &recorder);
         }
         sim.set_observer(None);
@@ -188,14 +180,8 @@ impl<'a> Run<'a> {
                     Label { creating, growing, compacting, surveying, closing, changing, timed, ..base }
                         .with(growth, first_zones);
                 let expectation = Rc::new(recorder.borrow().expectation());
-                points.borrow_mut().push(Point {
-                    snapshot: sim.snapshot(),
-                    expectation,
-                    operation,
-                    time,
-                    stays,
-                    label,
-                });
+                let point = Point { snapshot: sim.snapshot(), expectation, operation, time, stays, label };
+                points.borrow_mut().push(point);
             }
         })
     }
@@ -209,11 +195,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The time of the clock, if it moves in this run.
-    fn clock(&self, recorder: &RefCell<Recorder>) -> Option<Time> {
-        self.pool.moves_clock().then(|| recorder.borrow().now())
-    }
-
     /// Runs generated steps on an open store, and as many compactions beside them, and closes it or lets it
     /// drop. Tells what went wrong, crash or no crash.
     fn work(
@@ -224,8 +205,8 @@ impl<'a> Run<'a> {
         first_value: ValueId,
         closes: bool,
     ) -> Option<String> {
-        let (design, records) = (self.config.design.can(), self.pool.records());
-        let clock = self.clock(recorder);
+        let (design, records) = (self.config.design.can(), self.pool.records);
+        let clock = self.pool.moves_clock.then(|| recorder.borrow().now());
         let work = Work { threads: self.config.threads, steps, first_value, records, clock };
         let mut plans: Vec<Vec<_>> = workload::generate(self.random.random(), &work)
             .into_iter()
@@ -276,7 +257,7 @@ impl<'a> Run<'a> {
         stage: &Rc<Stage>,
         recorder: &Rc<RefCell<Recorder>>,
     ) -> Option<String> {
-        let options = self.pool.options();
+        let options = &self.pool.options;
         stage.reopened.set(true);
         let opened = Cell::new(None);
         let task = || opened.set(Some(Store::open_on(region, options)));
@@ -325,11 +306,12 @@ impl<'a> Run<'a> {
         let Label { depth, creating, .. } = point.label;
         let seed = self.random.random();
         // The machine starts again at once, or so late that some values have expired meanwhile.
-        let time = match self.pool.moves_clock() {
+        let time = match self.pool.moves_clock {
             true if self.random.random_ratio(1, 2) => point.time + self.random.random_range(1..3),
             _ => point.time,
         };
-        let (region, describe, follow) = match crash {
+        // One in so many recoveries is crashed. One in so many stores is worked on and crashed.
+        let (region, describe, recovery, work) = match crash {
             Crash::Power { image, torn } => {
                 let expired = point.expectation.has_expired(time);
                 self.findings.states.push((image.hash(), Label { expired, ..point.label }));
@@ -343,29 +325,25 @@ impl<'a> Run<'a> {
                     _ if torn_batch => 3,
                     _ => 100,
                 };
-                let follow = Follow { recovery: 32, work };
-                (self.arena.boot(&point.snapshot, image, seed), image.describe(&point.snapshot), follow)
+                (self.arena.boot(&point.snapshot, image, seed), image.describe(&point.snapshot), 32, work)
             }
             Crash::Process => {
                 let region = self.arena.boot_process_crash(&point.snapshot, seed);
+                let describe = "the process died; what it had stored was still in the caches".to_owned();
                 // Only a power failure that follows can take away what the caches still hold.
-                (
-                    region,
-                    "the process died; what it had stored was still in the caches".into(),
-                    Follow { recovery: 2, work: 3 },
-                )
+                (region, describe, 2, 3)
             }
         };
         let sim = region.simulator().expect("a simulated region").clone();
         sim.set_now(milliseconds(time));
         let (nested, stage) = (Points::default(), Rc::new(Stage::default()));
-        let is_watched = depth < DEPTH && self.random.random_ratio(1, follow.recovery);
+        let is_watched = depth < DEPTH && self.random.random_ratio(1, recovery);
         if is_watched {
             sim.set_observer(Some(self.recovery_observer(point, &nested, &stage, time)));
         }
-        let goes_on = depth < DEPTH && self.random.random_ratio(1, follow.work);
+        let goes_on = depth < DEPTH && self.random.random_ratio(1, work);
 
-        let (options, records) = (self.pool.options(), self.pool.records());
+        let (options, records) = (&self.pool.options, self.pool.records);
         let verdict = Cell::new(Ok(Vec::new()));
         let from_checkpoint = Cell::new(false);
         let task = || {
@@ -378,9 +356,7 @@ impl<'a> Run<'a> {
                     store = surveyed(store, &stage.store)?;
                 }
                 sim.set_observer(None);
-                if store.recovery().from_checkpoint {
-                    from_checkpoint.set(true);
-                }
+                from_checkpoint.set(store.recovery().from_checkpoint);
                 let states = read_all(&store, records)?;
                 compare(&states, &point.expectation, time)?;
                 let report = store.check(&|_, _| {}).map_err(|error| error.to_string())?;
@@ -468,10 +444,9 @@ impl<'a> Run<'a> {
         let amount = (3, self.pace.compactions[1]);
         let failure = self.work(stage, &recorder, amount, ValueId::from(label.depth) << 24 | 1, closes);
         sim.set_observer(None);
-        if closes && failure.is_none() && self.pool.is_crowded() {
+        if closes && failure.is_none() && self.pool.is_crowded {
             // Most states of a crowded run have crashed before; so have the pools that were closed.
-            let point = closed(sim, &recorder, &points, label);
-            points.borrow_mut().push(point);
+            closed(sim, &recorder, &points, label);
         }
         match failure {
             Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),

@@ -11,12 +11,12 @@ use std::rc::Rc;
 /// Every key's state, read one by one and by iteration, which must agree.
 pub(super) fn read_all(store: &Store, records: Records) -> Result<Vec<State>, String> {
     let client = store.client();
-    let mut states = vec![None; records.keys()];
+    let mut states = vec![None; records.keys];
     for (key, state) in states.iter_mut().enumerate() {
         let value = client.get(&records.key(key)).map_err(|error| error.to_string())?;
         *state = records.parse_value(value.as_deref()).map_err(|what| format!("key {key}: {what}"))?;
     }
-    let mut seen = vec![None; records.keys()];
+    let mut seen = vec![None; records.keys];
     for (key, value) in &client.pin() {
         let key = records.parse_key(&key).ok_or("iteration shows a key that was never written")?;
         if seen[key].is_some() {
@@ -28,11 +28,6 @@ pub(super) fn read_all(store: &Store, records: Records) -> Result<Vec<State>, St
         return Err(format!("iteration shows {seen:x?}, single reads {states:x?}"));
     }
     Ok(states)
-}
-
-/// The states that reads find at this time.
-fn all_shown(states: &BTreeSet<State>, now: Time) -> BTreeSet<State> {
-    states.iter().map(|state| shown(*state, now)).collect()
 }
 
 /// Asks the oracle whether a crash may have left these states, which were read at this time.
@@ -51,7 +46,7 @@ pub(super) fn compare(states: &[State], expectation: &Expectation, now: Time) ->
         } else {
             "a write came back that an earlier crash had undone, or one that never was"
         };
-        let possible = all_shown(&view.allowed, now);
+        let possible: BTreeSet<State> = view.allowed.iter().map(|state| shown(*state, now)).collect();
         return Err(format!("key {key}: {fault}: found {state:x?}, possible are {possible:x?}"));
     }
     for batch in &expectation.atomic {
@@ -77,7 +72,7 @@ pub(super) fn works_on(store: &Store, records: Records) -> Result<(), String> {
         Err(error) => return Err(format!("the recovered store does not take a put: {error}")),
     }
     if let Some(at) = records.word().filter(|_| store.design().can().updates_in_place) {
-        match client.update_in_place(&key, at, |word| Records::change(word, 1)) {
+        match client.update_in_place(&key, at, |word| changed(word, 1)) {
             Ok(Some(word)) if word == name => value = records.value(changed(name, 1)),
             other => return Err(format!("the recovered store does not change a value in place: {other:?}")),
         }

@@ -6,9 +6,9 @@
 //! A *wide* run has many keys, and fills the index before it changes, deletes and puts again whole ranges of
 //! them. In a run that moves the clock some values expire a few steps after they were put.
 
-use super::history::Recorder;
+use super::history::{Recorder, Running};
 use super::oracle::{
-    Action, ChangeId, Outcome, State, Time, ValueId, expiring, expiry, lasting, milliseconds,
+    Action, ChangeId, Outcome, State, Time, ValueId, changed, expiring, expiry, lasting, milliseconds,
 };
 use super::records::{EMPTY, KEYS, LARGE, Records};
 use quipu::designs::Capabilities;
@@ -113,7 +113,7 @@ impl Step {
 
 /// A generated run: the steps of each thread.
 pub fn generate(seed: u64, work: &Work) -> Vec<Vec<Step>> {
-    let plans = if work.records.keys() > KEYS { wide(seed, work) } else { narrow(seed, work) };
+    let plans = if work.records.keys > KEYS { wide(seed, work) } else { narrow(seed, work) };
     let mut random = SmallRng::seed_from_u64(!seed);
     match work.clock {
         Some(now) => plans.into_iter().map(|plan| timed(plan, &mut random, now)).collect(),
@@ -162,7 +162,7 @@ fn wide(seed: u64, work: &Work) -> Vec<Vec<Step>> {
         }
         next
     };
-    let mut keys: Vec<usize> = (0..records.keys()).collect();
+    let mut keys: Vec<usize> = (0..records.keys).collect();
     keys.shuffle(&mut random);
     let mut fill: Vec<_> = match first_value {
         FIRST_VALUE => keys.chunks(4).map(|keys| keys.iter().map(|key| (*key, value())).collect()).collect(),
@@ -172,26 +172,26 @@ fn wide(seed: u64, work: &Work) -> Vec<Vec<Step>> {
         let first = fill.len().div_ceil(threads - thread);
         let mut plan: Vec<_> = fill.drain(..first).map(Step::PutMany).collect();
         for _ in 0..steps {
-            let key = random.random_range(0..records.keys());
+            let key = random.random_range(0..records.keys);
             match random.random_range(0..40) {
                 0 | 1 => {
-                    let range = key..(key + random.random_range(6..24)).min(records.keys());
+                    let range = key..(key + random.random_range(6..24)).min(records.keys);
                     plan.extend(range.map(|key| Step::One(key, Action::Delete)));
                 }
                 2 => plan.push(Step::Compact),
                 3..8 => {
-                    let range = key..(key + random.random_range(2..7)).min(records.keys());
+                    let range = key..(key + random.random_range(2..7)).min(records.keys);
                     plan.push(Step::PutMany(range.map(|key| (key, value())).collect()));
                 }
                 8 | 9 => {
-                    let range = key..(key + 4).min(records.keys());
+                    let range = key..(key + 4).min(records.keys);
                     plan.push(Step::Write(range.map(|key| (key, Action::Put(value()))).collect()));
                 }
                 10 => plan.push(Step::One(key, Action::Remove)),
                 11..15 => plan.push(Step::One(key, Action::Delete)),
                 15 | 16 => plan.push(Step::One(key, Action::Update(value()))),
                 17..20 => plan.push(Step::One(key, Action::PutIfAbsent(value()))),
-                20..23 => plan.push(Step::GetMany((key..(key + 4).min(records.keys())).collect())),
+                20..23 => plan.push(Step::GetMany((key..(key + 4).min(records.keys)).collect())),
                 23 => plan.push(Step::One(key, Action::Get)),
                 // Two keys that all threads meet at.
                 24..28 => plan.push(Step::One(key % 2, Action::Put(value()))),
@@ -358,12 +358,10 @@ pub fn perform(
                 pairs.iter().map(|(key, value)| (records.key(*key), records.value(*value))).collect();
             let running = recorder.borrow_mut().invoke(&actions);
             match client.put_many(&bytes) {
-                Ok(()) => recorder.borrow_mut().respond(running, &vec![Outcome::Done; actions.len()]),
                 // Some pairs may be written: they stay in flight for good.
-                Err(Error::PoolFull { .. }) => {}
-                Err(error) => return Err(error.to_string()),
+                Err(Error::PoolFull { .. }) => Ok(()),
+                done => finish(running, done.map(|()| vec![Outcome::Done; actions.len()]), recorder),
             }
-            Ok(())
         }
         Step::Write(actions) => {
             let mut batch = WriteBatch::new();
@@ -380,12 +378,7 @@ pub fn perform(
                 };
             }
             let running = recorder.borrow_mut().invoke_atomic(actions);
-            match client.write(&batch) {
-                Ok(()) => recorder.borrow_mut().respond(running, &vec![Outcome::Done; actions.len()]),
-                Err(Error::PoolFull { .. }) => recorder.borrow_mut().withdraw(running),
-                Err(error) => return Err(error.to_string()),
-            }
-            Ok(())
+            finish(running, client.write(&batch).map(|()| vec![Outcome::Done; actions.len()]), recorder)
         }
         Step::GetMany(keys) => {
             let actions: Vec<_> = keys.iter().map(|key| (*key, Action::Get)).collect();
@@ -413,17 +406,14 @@ fn one(
     let running = recorder.borrow_mut().invoke(&[(key, action)]);
     let state_bytes = |state: State| state.map(|value| records.value(value));
     let result = match action {
-        Action::Get => match client.get(&bytes) {
-            Ok(value) => Ok(Outcome::Saw(records.parse_value(value.as_deref())?)),
-            Err(error) => Err(error),
-        },
+        Action::Get => {
+            let value = client.get(&bytes).map_err(|error| error.to_string())?;
+            Ok(Outcome::Saw(records.parse_value(value.as_deref())?))
+        }
         Action::Put(value) => {
-            let expires = match expiry(value) {
-                Some(time) => Some(milliseconds(time)),
-                // Some have a time of expiry that never comes.
-                None => (has_expiry && value % 16 == 7).then_some(u64::MAX),
-            };
-            let done = match expires {
+            // Some have a time of expiry that never comes.
+            let never = (has_expiry && value % 16 == 7).then_some(u64::MAX);
+            let done = match expiry(value).map(milliseconds).or(never) {
                 Some(time) => client.put_until(&bytes, &records.value(value), time),
                 None => client.put(&bytes, &records.value(value)),
             };
@@ -449,11 +439,20 @@ fn one(
             .map(Outcome::Did),
         Action::Change(change) => {
             let at = records.word().expect("only records of one size are changed in place");
-            client.update_in_place(&bytes, at, |word| Records::change(word, change)).map(Outcome::Saw)
+            client.update_in_place(&bytes, at, |word| changed(word, change)).map(Outcome::Saw)
         }
     };
-    match result {
-        Ok(outcome) => recorder.borrow_mut().respond(running, &[outcome]),
+    finish(running, result.map(|outcome| vec![outcome]), recorder)
+}
+
+/// Records the end of a call that has no effect if the pool is full.
+fn finish(
+    running: Running,
+    outcomes: Result<Vec<Outcome>, Error>,
+    recorder: &RefCell<Recorder>,
+) -> Result<(), String> {
+    match outcomes {
+        Ok(outcomes) => recorder.borrow_mut().respond(running, &outcomes),
         Err(Error::PoolFull { .. }) => recorder.borrow_mut().withdraw(running),
         Err(error) => return Err(error.to_string()),
     }

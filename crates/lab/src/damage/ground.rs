@@ -1,7 +1,7 @@
 //! Pools that have lived, with a map of their places.
 
 use super::place::Place;
-use quipu::internals::{CcehSettings, NodePlace, OffsetMap, RecordForm, SlotSettings, Testing};
+use quipu::internals::{CcehSettings, NodePlace, OffsetMap, RecordForm, SlotSettings};
 use quipu::{Design, Options, Store, WriteBatch};
 use quipu_medium::{Pages, Region};
 use quipu_parts::heap::{Reference, SizedReference};
@@ -24,7 +24,8 @@ const COPY: u64 = 4096;
 pub struct Ground {
     name: String,
     design: Design,
-    options: Options,
+    /// The options that its pool is opened with.
+    pub(super) options: Options,
     is_closed: bool,
     /// The contents of the pool.
     pub(super) truth: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -54,6 +55,10 @@ fn mix(mut x: u64) -> u64 {
 
 fn words(seed: u64, len: usize) -> Vec<u8> {
     (1..).flat_map(|n: u64| mix(seed.wrapping_add(n)).to_le_bytes()).take(len).collect()
+}
+
+fn word_of(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }
 
 /// The keys and values of a ground.
@@ -94,20 +99,13 @@ impl Ground {
     }
 
     fn new(design: Design, form: RecordForm, nodes: NodePlace, closed: bool) -> Ground {
-        let slots = SlotSettings { form, pages_per_block: 1, alignment_shift: 0, ..SlotSettings::default() };
         let has_blocks = design.can().has_blocks;
-        let options = Options::new()
-            .design(design)
-            .zone_size(ZONE)
-            .with(|options| options.slots = slots)
-            .with(|options| {
-                options.offset_map =
-                    OffsetMap { nodes, shape: CcehSettings { bucket_bits: 2, ..CcehSettings::paper() } }
-            })
-            .cleaner(false)
-            .recovery_threads(1)
-            .verify_reads(true)
-            .with(|options| options.testing = Testing { tiny_index: true, ..Testing::default() });
+        let mut options = Options::new().design(design).zone_size(ZONE).cleaner(false);
+        options = options.recovery_threads(1).verify_reads(true);
+        options.slots = SlotSettings { form, pages_per_block: 1, alignment_shift: 0, ..options.slots };
+        let shape = CcehSettings { bucket_bits: 2, ..CcehSettings::paper() };
+        options.offset_map = OffsetMap { nodes, shape };
+        options.testing.tiny_index = true;
         let large = match (has_blocks, design.can().large_values) {
             (true, _) => Some([2500, 9000]),
             (false, true) => Some([6000, 30_000]),
@@ -171,16 +169,16 @@ impl Ground {
         self.design
     }
 
-    /// The options that its pool is opened with.
-    pub(super) fn options(&self) -> &Options {
-        &self.options
-    }
-
     /// The places in these bytes.
     pub(super) fn places_in(&self, range: &Range<usize>) -> BTreeSet<Place> {
         let meets = |other: &Range<usize>| other.start < range.end && range.start < other.end;
         let places = self.places.iter();
         places.filter(|(_, stretches)| stretches.iter().any(meets)).map(|(place, _)| *place).collect()
+    }
+
+    /// The stretches of a place.
+    fn of(&self, place: Place) -> impl Iterator<Item = &Range<usize>> {
+        self.places.get(&place).into_iter().flatten()
     }
 
     /// Keys whose first bytes stand at a multiple of eight in these bytes of an image, with the place.
@@ -202,35 +200,26 @@ impl Ground {
         if is_old && (struck.contains(&Place::Index) || struck.contains(&Place::IndexHeader)) {
             // An older page of an index proves itself, and leads to no entry that came later, wherever that
             // lies.
-            for at in
-                self.places.get(&Place::Index).into_iter().flatten().flat_map(|all| all.clone().step_by(8))
-            {
+            for at in self.of(Place::Index).flat_map(|all| all.clone().step_by(8)) {
                 let [entry, before] = [&self.image, &self.earlier].map(|image| &image[at..at + 8]);
                 if entry != before {
-                    own.extend(self.named(u64::from_le_bytes(entry.try_into().expect("eight bytes"))));
+                    own.extend(self.named(word_of(entry)));
                 }
             }
         }
         // A header of an earlier life proves itself. Only a pool that was closed knows which it had.
-        let heads = self.places.get(&Place::ZoneHeader).into_iter().flatten();
-        for head in heads.filter(|head| is_old && !self.is_closed && range.contains(&head.start)) {
-            let zone = head.start..head.start + ZONE as usize;
-            own.extend(self.keys_in(&self.image, zone).map(|(_, key)| key));
-        }
+        let may_be_older = is_old && !self.is_closed;
+        let heads = self.of(Place::ZoneHeader).filter(|head| may_be_older && range.contains(&head.start));
+        let zones = heads.map(|head| head.start..head.start + ZONE as usize);
         let meets = |other: &Range<usize>| other.start < range.end && range.start < other.end;
-        for frame in self.frames.iter().filter(|frame| meets(frame)) {
-            own.extend(self.keys_in(&self.image, frame.clone()).map(|(_, key)| key));
-        }
+        let frames = self.frames.iter().filter(|frame| meets(frame)).cloned();
         // A length word of zero is the end of its page's log.
-        let words = self.places.get(&Place::LengthWord).into_iter().flatten().filter(|word| meets(word));
-        for word in words.filter(|word| after[(*word).clone()] == [0; 8]) {
-            let rest = word.start..word.start.next_multiple_of(4096);
-            own.extend(self.keys_in(&self.image, rest).map(|(_, key)| key));
-        }
-        let bits = self.places.get(&Place::SlotBits).into_iter().flatten().filter(|bits| meets(bits));
-        for bits in bits {
-            let page = bits.start..bits.start.next_multiple_of(4096);
-            own.extend(self.keys_in(&self.image, page).map(|(_, key)| key));
+        let ends_log = |word: &&Range<usize>| meets(word) && after[(*word).clone()] == [0; 8];
+        let bits = self.of(Place::SlotBits).filter(|bits| meets(bits));
+        let heads = self.of(Place::LengthWord).filter(ends_log).chain(bits);
+        let pages = heads.map(|head| head.start..head.start.next_multiple_of(4096));
+        for lost in zones.chain(frames).chain(pages) {
+            own.extend(self.keys_in(&self.image, lost).map(|(_, key)| key));
         }
         for image in [&self.image[..], after] {
             let around = range.start.saturating_sub(LONGEST + 64)..range.end + 48;
@@ -250,7 +239,7 @@ impl Ground {
             // An entry of an index is two words, or one.
             let entry = range.start / 16 * 16..range.end.next_multiple_of(16).min(image.len());
             for word in image[entry].chunks_exact(8) {
-                own.extend(self.named(u64::from_le_bytes(word.try_into().expect("eight bytes"))));
+                own.extend(self.named(word_of(word)));
             }
         }
         own
@@ -328,7 +317,7 @@ impl Ground {
     }
 
     fn word(&self, at: usize) -> u64 {
-        u64::from_le_bytes(self.image[at..at + 8].try_into().expect("eight bytes"))
+        word_of(&self.image[at..at + 8])
     }
 
     fn map_segment(&mut self, zone: Range<usize>) {

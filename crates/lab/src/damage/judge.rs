@@ -29,6 +29,9 @@ pub enum Tool {
     Later,
 }
 
+/// The fault of an error that is about something else.
+const UNSAID: &str = "an error that says nothing of damage";
+
 /// A wrong answer that came without a word of damage.
 #[derive(Clone, Debug)]
 pub struct Silent {
@@ -73,6 +76,8 @@ struct Judge<'g> {
     ground: &'g Ground,
     own: BTreeSet<usize>,
     silent: Vec<Silent>,
+    /// Numbers of the keys that were answered silently and wrongly.
+    wrong: BTreeSet<usize>,
     told: bool,
 }
 
@@ -86,110 +91,100 @@ pub(super) fn judge(ground: &Ground, strike: &Strike) -> Verdict {
     let region = Region::dram(LEN, Pages::Ordinary).expect("memory");
     region.write(0, &strike.image);
     let own = ground.own_keys(&strike.image, strike.range.clone(), strike.blow == Blow::OldPage);
-    let mut judge = Judge { ground, own, silent: Vec::new(), told: false };
+    let mut judge = Judge { ground, own, silent: Vec::new(), wrong: BTreeSet::new(), told: false };
     let judged = catch_unwind(AssertUnwindSafe(|| judge.all(&region, strike)));
+    if judged.is_err() {
+        judge.silent.clear();
+        judge.blame(Tool::Open, "a panic", false);
+    }
     match judged {
-        Err(_) => Verdict::Silent(vec![judge.alone(Tool::Open, "a panic".into())]),
-        Ok(Some(verdict)) if judge.silent.is_empty() => verdict,
-        Ok(_) if !judge.silent.is_empty() => Verdict::Silent(judge.silent),
-        Ok(_) if judge.told => Verdict::Told,
-        Ok(_) => Verdict::Harmless,
+        _ if !judge.silent.is_empty() => Verdict::Silent(judge.silent),
+        Ok(Some(verdict)) => verdict,
+        _ if judge.told => Verdict::Told,
+        _ => Verdict::Harmless,
     }
 }
 
 impl Judge<'_> {
     /// The verdict, if the pool is refused.
     fn all(&mut self, region: &Region, strike: &Strike) -> Option<Verdict> {
-        let store = Store::open_on(region.clone(), self.ground.options());
-        let mut store = match store {
+        let mut store = match Store::open_on(region.clone(), &self.ground.options) {
             Ok(store) => store,
             Err(error) => {
-                if !tells(&error) {
-                    let silent =
-                        self.alone(Tool::Open, format!("an error that says nothing of damage: {error}"));
-                    self.silent.push(silent);
-                }
+                self.hear_error(Tool::Open, &error);
                 if bytes_of(region) != strike.image {
-                    let silent = self.alone(Tool::Open, format!("a pool changed and yet refused: {error}"));
-                    self.silent.push(silent);
+                    self.blame(Tool::Open, format!("a pool changed and yet refused: {error}"), false);
                 }
                 return Some(Verdict::Refused);
             }
         };
         let recovery = store.recovery();
         self.told |= !recovery.lost.is_empty() || !recovery.torn.is_empty();
-        let client = store.client();
-        let wrong = self.ask(&client);
-        drop(client);
+        self.ask(&store.client());
+        let wrong = self.wrong.len();
         match store.check(&|_, _| {}) {
             Ok(report) if report.is_sound() => {
-                if !wrong.is_empty() && !self.told {
-                    let mut silent =
-                        self.alone(Tool::Check, format!("sound, but {} keys are wrong", wrong.len()));
-                    silent.is_own = wrong.iter().all(|key| self.own.contains(key));
-                    self.silent.push(silent);
+                if wrong > 0 && !self.told {
+                    let is_own = self.wrong.is_subset(&self.own);
+                    self.blame(Tool::Check, format!("sound, but {wrong} keys are wrong"), is_own);
                 }
             }
             Ok(_) => self.told = true,
-            Err(error) if tells(&error) => self.told = true,
-            Err(error) => {
-                let silent =
-                    self.alone(Tool::Check, format!("an error that says nothing of damage: {error}"));
-                self.silent.push(silent);
-            }
+            Err(error) => self.hear_error(Tool::Check, &error),
         }
-        if strike.place == Place::SlotBits && strike.blow == Blow::Bit && wrong.len() > 1 {
-            let what = format!("one bit, but {} keys are wrong", wrong.len());
-            let silent = self.alone(Tool::Get, what);
-            self.silent.push(silent);
+        if strike.place == Place::SlotBits && strike.blow == Blow::Bit && wrong > 1 {
+            self.blame(Tool::Get, format!("one bit, but {wrong} keys are wrong"), false);
         }
         let later = self.live_on(&store);
         drop(store);
-        if let Ok(store) = Store::open_on(region.clone(), self.ground.options()) {
-            self.ask_later(&store.client(), &later, &wrong);
+        if let Ok(store) = Store::open_on(region.clone(), &self.ground.options) {
+            self.ask_later(&store.client(), &later);
         }
         None
     }
 
-    fn alone(&self, tool: Tool, what: String) -> Silent {
-        Silent { tool, key: None, what, is_own: false }
+    /// Notes a silent wrong answer that is about no single key.
+    fn blame(&mut self, tool: Tool, what: impl Into<String>, is_own: bool) {
+        self.silent.push(Silent { tool, key: None, what: what.into(), is_own });
     }
 
-    /// Compares an answer about a key; whether it is silent and wrong.
+    /// Hears an error that is about no single key.
+    fn hear_error(&mut self, tool: Tool, error: &Error) {
+        if tells(error) {
+            self.told = true;
+        } else {
+            self.blame(tool, format!("{UNSAID}: {error}"), false);
+        }
+    }
+
+    /// Compares an answer about a key.
     fn hear(
         &mut self,
         tool: Tool,
         key: usize,
         answer: Result<Option<&[u8]>, &Error>,
         expected: Option<&[u8]>,
-    ) -> bool {
+    ) {
         let what = match answer {
-            Ok(found) if found == expected => return false,
-            Err(error) if tells(error) => {
-                self.told = true;
-                return false;
-            }
-            Err(error) => format!("an error that says nothing of damage: {error}"),
+            Ok(found) if found == expected => return,
+            Err(error) if tells(error) => return self.told = true,
+            Err(error) => format!("{UNSAID}: {error}"),
             Ok(None) => "absent".into(),
             Ok(Some(_)) if expected.is_none() => "back".into(),
             Ok(Some(_)) => "another value".into(),
         };
         let is_own = self.own.contains(&key);
         self.silent.push(Silent { tool, key: Some(self.ground.keys[key].clone()), what, is_own });
-        true
+        self.wrong.insert(key);
     }
 
-    /// Asks for all keys in all ways; the numbers of those that were answered silently and wrongly.
-    fn ask(&mut self, client: &Client) -> BTreeSet<usize> {
+    /// Asks for all keys in all ways.
+    fn ask(&mut self, client: &Client) {
         let ground = self.ground;
-        let mut wrong = BTreeSet::new();
         let truth = |key: usize| ground.truth.get(&ground.keys[key]).map(Vec::as_slice);
         for (number, key) in ground.keys.iter().enumerate() {
             let found = client.get(key);
-            let answer = found.as_ref().map(|found| found.as_deref());
-            if self.hear(Tool::Get, number, answer, truth(number)) {
-                wrong.insert(number);
-            }
+            self.hear(Tool::Get, number, found.as_ref().map(|found| found.as_deref()), truth(number));
         }
         let mut done = 0;
         while done < ground.keys.len() {
@@ -211,7 +206,7 @@ impl Judge<'_> {
         let found: BTreeMap<Vec<u8>, Vec<u8>> =
             pairs.by_ref().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
         let ended = pairs.ended();
-        self.hear_all(Tool::Iterate, &found, ended.err().as_ref(), &mut wrong);
+        self.hear_all(Tool::Iterate, &found, ended.err().as_ref());
         if let Ok(range) = guard.range(Bound::Unbounded, Bound::Unbounded) {
             let (mut found, mut damage) = (BTreeMap::new(), None);
             for pair in range {
@@ -220,34 +215,24 @@ impl Judge<'_> {
                     Err(error) => damage = Some(error),
                 }
             }
-            self.hear_all(Tool::Scan, &found, damage.as_ref(), &mut wrong);
+            self.hear_all(Tool::Scan, &found, damage.as_ref());
         }
-        wrong
     }
 
     /// Compares what a walk over all keys has shown, and whether it said that something was left out.
-    fn hear_all(
-        &mut self,
-        tool: Tool,
-        found: &BTreeMap<Vec<u8>, Vec<u8>>,
-        damage: Option<&Error>,
-        wrong: &mut BTreeSet<usize>,
-    ) {
+    fn hear_all(&mut self, tool: Tool, found: &BTreeMap<Vec<u8>, Vec<u8>>, damage: Option<&Error>) {
         let ground = self.ground;
         for (number, key) in ground.keys.iter().enumerate() {
             let answer = match (found.get(key), damage) {
                 (None, Some(error)) => Err(error),
                 (found, _) => Ok(found.map(Vec::as_slice)),
             };
-            if self.hear(tool, number, answer, ground.truth.get(key).map(Vec::as_slice)) {
-                wrong.insert(number);
-            }
+            self.hear(tool, number, answer, ground.truth.get(key).map(Vec::as_slice));
         }
         let strange = found.keys().filter(|key| !ground.keys.contains(key)).count();
         if strange > 0 {
-            let mut silent = self.alone(tool, format!("{strange} keys that never were"));
-            silent.is_own = strange == 1 && !self.own.is_empty();
-            self.silent.push(silent);
+            let is_own = strange == 1 && !self.own.is_empty();
+            self.blame(tool, format!("{strange} keys that never were"), is_own);
         }
     }
 
@@ -277,24 +262,14 @@ impl Judge<'_> {
         later
     }
 
-    fn ask_later(
-        &mut self,
-        client: &Client,
-        later: &BTreeMap<usize, Option<Vec<u8>>>,
-        wrong: &BTreeSet<usize>,
-    ) {
-        let ground = self.ground;
+    fn ask_later(&mut self, client: &Client, later: &BTreeMap<usize, Option<Vec<u8>>>) {
         for (number, expected) in later {
             // Keys that were wrong before, and were not written since, are known.
             let is_fresh = number % 4 < 2;
-            if is_fresh || !wrong.contains(number) {
-                let found = client.get(&ground.keys[*number]);
-                self.hear(
-                    Tool::Later,
-                    *number,
-                    found.as_ref().map(|found| found.as_deref()),
-                    expected.as_deref(),
-                );
+            if is_fresh || !self.wrong.contains(number) {
+                let found = client.get(&self.ground.keys[*number]);
+                let answer = found.as_ref().map(|found| found.as_deref());
+                self.hear(Tool::Later, *number, answer, expected.as_deref());
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::linear::{Caller, Operation};
 use crate::workload::mix;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -71,44 +71,36 @@ pub(super) fn run(config: &WriterConfig, mut command: Command) -> io::Result<Tra
         let said = said.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         io::Result::Ok((bytes, said.unwrap_or_default(), in_time, status))
     })?;
-    let mut complaint = None;
-    if let Some(code) = status.code() {
-        complaint = Some(format!("the writer ended by itself with code {code} and said: {}", said.trim()));
-    } else if !said.trim().is_empty() {
-        // A thread that panics leaves the others at work, so the writer lives on until it is killed.
-        complaint = Some(format!("the writer complained: {}", said.trim()));
-    } else if !in_time && matches!(moment, Moment::Acknowledgements(_)) {
-        complaint = Some(format!("the writer hangs: {} calls in {PATIENCE:?}", lines(&bytes)));
-    }
     // The part of an interrupted write that the pipe took acknowledges nothing.
     let whole = Acknowledgement::of_lines(&bytes);
-    if whole.is_none() {
-        complaint.get_or_insert("the writer sent something else than acknowledgements".to_owned());
-    }
-    Ok(Traces { acknowledged: whole.unwrap_or_default(), complaint })
-}
-
-fn lines(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|byte| **byte == b'\n').count()
+    let (is_foreign, acknowledged) = (whole.is_none(), whole.unwrap_or_default());
+    let complaint = if let Some(code) = status.code() {
+        Some(format!("the writer ended by itself with code {code} and said: {}", said.trim()))
+    } else if !said.trim().is_empty() {
+        // A thread that panics leaves the others at work, so the writer lives on until it is killed.
+        Some(format!("the writer complained: {}", said.trim()))
+    } else if is_foreign {
+        Some("the writer sent something else than acknowledgements".to_owned())
+    } else if !in_time && matches!(moment, Moment::Acknowledgements(_)) {
+        Some(format!("the writer hangs: {} calls in {PATIENCE:?}", acknowledged.len()))
+    } else {
+        None
+    };
+    Ok(Traces { acknowledged, complaint })
 }
 
 /// Reads to the end, and tells when there are `enough` lines, or no more to come.
-fn collect(mut from: impl Read, enough: usize, told: &mpsc::Sender<()>) -> io::Result<Vec<u8>> {
-    let (mut bytes, mut read_lines) = (Vec::new(), 0);
-    let mut buffer = [0; 4096];
-    loop {
-        let read = from.read(&mut buffer)?;
-        let read_now = buffer.get(..read).unwrap_or_default();
-        bytes.extend_from_slice(read_now);
-        read_lines += lines(read_now);
-        if read == 0 || read_lines >= enough {
+fn collect(from: impl Read, enough: usize, told: &mpsc::Sender<()>) -> io::Result<Vec<u8>> {
+    let (mut from, mut bytes, mut lines) = (BufReader::new(from), Vec::new(), 0);
+    while from.read_until(b'\n', &mut bytes)? > 0 {
+        lines += 1;
+        if lines == enough {
             // Nobody listens any more once the writer has been killed.
             let _ = told.send(());
         }
-        if read == 0 {
-            return Ok(bytes);
-        }
     }
+    let _ = told.send(());
+    Ok(bytes)
 }
 
 /// The calls of the dead writer: those that returned, and for each thread the one that may have been in

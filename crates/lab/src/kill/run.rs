@@ -115,14 +115,12 @@ impl KillReport {
     fn convict(&mut self, config: &KillConfig, round: u64, what: String) {
         self.violations += 1;
         let KillConfig { pool, design, size, threads, seed, .. } = config;
-        let mut replay = format!(
-            "quipu kill {} --design {design} --size {size} --rounds {} --threads {threads} --seed {seed}",
+        let twin = config.twin.map_or(String::new(), |twin| format!(" --twin {twin}"));
+        let replay = format!(
+            "quipu kill {} --design {design} --size {size} --rounds {} --threads {threads} --seed {seed}{twin}",
             pool.display(),
             round + 1
         );
-        if let Some(twin) = config.twin {
-            replay.push_str(&format!(" --twin {twin}"));
-        }
         self.details.push(Conviction { at: At::Round(round), what, replay });
     }
 }

@@ -55,8 +55,8 @@ pub fn explore(config: &LinearConfig, progress: &mut dyn FnMut(u64)) -> Result<L
     while first < config.histories {
         let end = config.histories.min(first + LOT);
         let lot = Lot { config, first, end };
-        let doing = || format!("history {first} of seed {}", config.seed);
-        let failed = |source| RunError::Store { doing: doing(), source };
+        let doing = format!("history {first} of seed {}", config.seed);
+        let failed = |source| RunError::Store { doing, source };
         let Done { operations, eliminated, unsound } = lot.run().map_err(failed)?;
         report.eliminated += eliminated;
         if let Some(what) = unsound {
@@ -100,10 +100,10 @@ impl Lot<'_> {
                 .next_multiple_of(1 << 20);
         let mut fixture = Fixture::new(*design, &medium, size, ZONE);
         let lot = self.first / LOT;
-        fixture.options_mut().testing.tiny_index = lot.is_multiple_of(2);
-        fixture.options_mut().offset_map.nodes =
+        fixture.options.testing.tiny_index = lot.is_multiple_of(2);
+        fixture.options.offset_map.nodes =
             if (lot / 2).is_multiple_of(2) { NodePlace::Dram } else { NodePlace::Pm };
-        fixture.options_mut().testing.twin = self.config.twin.and_then(Twin::of_store);
+        fixture.options.testing.twin = self.config.twin.and_then(Twin::of_store);
         let clock = Clock::default();
         let store = fixture.create()?;
         let mut operations = self.threads(&store, &clock)?;
@@ -164,17 +164,14 @@ impl LinearReport {
         self.violations += 1;
         if self.details.len() < DETAILS {
             let LinearConfig { design, threads, keys, calls, seed, .. } = config;
-            let mut replay = format!(
+            let folder = config.folder.as_ref();
+            let folder = folder.map_or(String::new(), |folder| format!(" --folder {}", folder.display()));
+            let twin = config.twin.map_or(String::new(), |twin| format!(" --twin {twin}"));
+            let replay = format!(
                 "quipu linear --design {design} --histories {} --threads {threads} --keys {keys} --calls {calls} \
-                 --seed {seed}",
+                 --seed {seed}{folder}{twin}",
                 (history / LOT + 1) * LOT
             );
-            if let Some(folder) = &config.folder {
-                replay.push_str(&format!(" --folder {}", folder.display()));
-            }
-            if let Some(twin) = config.twin {
-                replay.push_str(&format!(" --twin {twin}"));
-            }
             self.details.push(Conviction { at: At::History(history), what, replay });
         }
     }

@@ -7,7 +7,7 @@
 //! other, or be left out.
 
 use super::operation::{Operation, State};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,43 +20,29 @@ pub(super) enum Found {
     Undecided,
 }
 
-/// Which operations are done, by their number.
-#[derive(Clone, Default)]
+/// Which operations are done: all before number `first_left`, and those of `beyond`. Long histories move a
+/// small window over their operations, so this is small however long they are.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Done {
-    words: Vec<u64>,
+    first_left: usize,
+    beyond: BTreeSet<usize>,
 }
 
 impl Done {
-    fn contains(&self, number: usize) -> bool {
-        self.words.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
-    }
-
-    fn insert(&mut self, number: usize) {
-        if self.words.len() <= number / 64 {
-            self.words.resize(number / 64 + 1, 0);
+    fn and(&self, number: usize) -> Done {
+        let mut done = self.clone();
+        done.beyond.insert(number);
+        while done.beyond.remove(&done.first_left) {
+            done.first_left += 1;
         }
-        self.words[number / 64] |= 1 << (number % 64);
-    }
-
-    fn remove(&mut self, number: usize) {
-        self.words[number / 64] &= !(1 << (number % 64));
-    }
-
-    /// The set in the fewest words: those at the front that are full are only counted, empty ones at the end
-    /// left out. Long histories move a small window over their operations, so this is small however long they
-    /// are.
-    fn key(&self) -> (usize, Box<[u64]>) {
-        let full = self.words.iter().take_while(|word| **word == u64::MAX).count();
-        let end = self.words.iter().rposition(|word| *word != 0).map_or(full, |last| last + 1);
-        (full, self.words[full..end.max(full)].into())
+        done
     }
 }
 
 /// An operation that was taken, and how to go back behind it.
 struct Step {
     taken: usize,
-    before: State,
-    first_left: usize,
+    before: (State, Done),
 }
 
 /// Looks for an order of `operations`, which are sorted by their beginnings, from the state `start`. Every
@@ -65,8 +51,6 @@ pub(super) fn search(operations: &[Operation], start: State, budget: &mut u64) -
     let mut to_finish = operations.iter().filter(|operation| operation.returned.is_some()).count();
     let mut done = Done::default();
     let mut state = start;
-    // All before this one are done.
-    let mut first_left = 0;
     let mut tried = HashSet::new();
     let mut steps: Vec<Step> = Vec::new();
     // Where to go on looking for the next operation to take.
@@ -76,27 +60,23 @@ pub(super) fn search(operations: &[Operation], start: State, budget: &mut u64) -
             return Found::Undecided;
         }
         *budget -= 1;
-        match next(operations, &done, state, first_left, from) {
+        match next(operations, &done, state, from) {
             Some((number, after)) => {
-                done.insert(number);
-                if !tried.insert((done.key(), after)) {
-                    done.remove(number);
+                let with = done.and(number);
+                if !tried.insert((with.clone(), after)) {
                     from = number + 1;
                     continue;
                 }
-                steps.push(Step { taken: number, before: state, first_left });
                 to_finish -= usize::from(operations[number].returned.is_some());
-                state = after;
-                while first_left < operations.len() && done.contains(first_left) {
-                    first_left += 1;
-                }
-                from = first_left;
+                from = with.first_left;
+                let before = (std::mem::replace(&mut state, after), std::mem::replace(&mut done, with));
+                steps.push(Step { taken: number, before });
             }
             None => {
                 let Some(step) = steps.pop() else { return Found::Nothing };
-                done.remove(step.taken);
                 to_finish += usize::from(operations[step.taken].returned.is_some());
-                (state, first_left, from) = (step.before, step.first_left, step.taken + 1);
+                from = step.taken + 1;
+                (state, done) = step.before;
             }
         }
     }
@@ -105,22 +85,16 @@ pub(super) fn search(operations: &[Operation], start: State, budget: &mut u64) -
 
 /// The first operation from number `from` on that may come next and returned what it then would, with the
 /// state that it leaves.
-fn next(
-    operations: &[Operation],
-    done: &Done,
-    state: State,
-    first_left: usize,
-    from: usize,
-) -> Option<(usize, State)> {
+fn next(operations: &[Operation], done: &Done, state: State, from: usize) -> Option<(usize, State)> {
     // The earliest end of what is left bounds what may come next. Since beginnings are sorted, only
     // operations before one can have ended before it began, so a single pass knows the bound when it needs
     // it.
     let mut bound = u64::MAX;
-    for (number, operation) in operations.iter().enumerate().skip(first_left) {
+    for (number, operation) in operations.iter().enumerate().skip(done.first_left) {
         if operation.invoked > bound {
             return None;
         }
-        if done.contains(number) {
+        if done.beyond.contains(&number) {
             continue;
         }
         bound = bound.min(operation.end());
@@ -139,17 +113,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_of_a_set_forgets_its_length_and_nothing_else() {
-        let set = |numbers: &mut dyn Iterator<Item = usize>| {
-            let mut set = Done::default();
-            numbers.for_each(|number| set.insert(number));
-            set
-        };
-        let mut longer = set(&mut [3, 200].into_iter());
-        longer.remove(200);
-        assert_eq!(longer.key(), set(&mut [3].into_iter()).key());
-        assert_ne!(set(&mut (0..128)).key(), set(&mut (0..64)).key());
-        assert_ne!(set(&mut (0..65)).key(), set(&mut (64..65)).key());
-        assert_eq!(set(&mut (0..640)).key().1.len(), 0);
+    fn a_set_is_the_same_in_whatever_order_it_came_about() {
+        let set = |numbers: &[usize]| numbers.iter().fold(Done::default(), |done, number| done.and(*number));
+        assert!(set(&[0, 1, 3, 200]) == set(&[200, 3, 1, 0]));
+        assert!(set(&[0, 1, 3]) != set(&[0, 1]) && set(&[64]) != set(&[0, 1]));
+        let all = set(&Vec::from_iter((0..640).rev()));
+        assert!(all.first_left == 640 && all.beyond.is_empty());
     }
 }

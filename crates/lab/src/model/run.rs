@@ -47,15 +47,15 @@ pub fn explore(design: Design, medium: &Medium, seed: u64, steps: usize) -> Resu
 /// Runs steps on a fresh pool: at which step it fails, and how.
 fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result<(), (usize, String)> {
     let mut fixture = Fixture::new(design, medium, POOL, ZONE);
-    fixture.options_mut().testing.tiny_index = seed.is_multiple_of(2);
-    fixture.options_mut().offset_map.nodes =
+    fixture.options.testing.tiny_index = seed.is_multiple_of(2);
+    fixture.options.offset_map.nodes =
         if (seed / 6).is_multiple_of(2) { NodePlace::Dram } else { NodePlace::Pm };
-    fixture.options_mut().techniques = techniques(design, seed / 2);
-    fixture.options_mut().testing.clock_block = seed.is_multiple_of(3).then_some(16);
-    fixture.options_mut().testing.stripes = seed.is_multiple_of(2).then_some(2);
-    fixture.options_mut().testing.handful = seed.is_multiple_of(2).then_some(3);
+    fixture.options.techniques = techniques(design, seed / 2);
+    fixture.options.testing.clock_block = seed.is_multiple_of(3).then_some(16);
+    fixture.options.testing.stripes = seed.is_multiple_of(2).then_some(2);
+    fixture.options.testing.handful = seed.is_multiple_of(2).then_some(3);
     if design.can().updates_in_place && seed % 5 < 2 {
-        fixture.options_mut().slots.form = FIXED;
+        fixture.options.slots.form = FIXED;
     }
     let at = Cell::new(0);
     let run = || -> Result<(), Error> {
@@ -149,7 +149,7 @@ impl<'f> Pair<'f> {
 
     fn take(&mut self, step: &Step) -> Result<(), Error> {
         let (_, limit) = self.store().limits();
-        let form = self.fixture.options().slots.form;
+        let form = self.fixture.options.slots.form;
         let value_bytes = |value: usize| value_bytes(value, form, ZONE / 4, limit);
         match step {
             Step::Put(client, key, value) => {

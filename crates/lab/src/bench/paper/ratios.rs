@@ -7,6 +7,7 @@
 
 use super::{Paper, Preset};
 use crate::bench::report::Row;
+use crate::distinct::distinct;
 use serde::Serialize;
 
 /// One row over another, in throughput.
@@ -75,12 +76,7 @@ impl Preset {
     /// each over itself at the lowest utilization.
     pub fn ratios(&self, paper: &Paper, rows: &[Row]) -> Vec<Ratio> {
         let Some((first, second)) = paper.compared else { return Vec::new() };
-        let mut loads: Vec<Load> = Vec::new();
-        for load in rows.iter().filter_map(Load::of) {
-            if !loads.contains(&load) {
-                loads.push(load);
-            }
-        }
+        let loads = distinct(rows.iter().filter_map(Load::of));
         let ratio = |of: &Load, to: &Load, ratio: String| {
             let times: Vec<f64> =
                 of.mops(rows).iter().zip(to.mops(rows)).map(|(of, to)| of / to.max(1e-9)).collect();

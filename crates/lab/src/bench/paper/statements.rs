@@ -7,6 +7,7 @@
 use super::ratios::median;
 use super::{Paper, Preset};
 use crate::bench::report::Row;
+use crate::distinct::distinct;
 use serde::Serialize;
 
 /// A number of a paper's text, and ours.
@@ -74,6 +75,11 @@ impl Says {
     /// One number over another.
     pub(super) const fn times(self, first: Cell, second: Cell) -> Statement {
         self.with("times", Ours::Ratio(first, second))
+    }
+
+    /// The best throughput of a phase with the first setting over that with the second.
+    pub(super) const fn between(self, phase: &'static str, of: [&'static str; 2]) -> Statement {
+        self.times(best(of[0], phase), best(of[1], phase))
     }
 
     /// A ratio that follows from the rows in a way of its own.
@@ -186,12 +192,7 @@ pub(super) fn mean_us(row: &Row) -> Option<f64> {
 /// each, or of the last.
 pub(super) fn over_ends(rows: &[Row], [first, second]: [&str; 2], of_last: bool) -> Option<f64> {
     let mops = |end: &str| {
-        let mut settings: Vec<&str> = Vec::new();
-        for setting in rows.iter().filter_map(setting_of).filter(|setting| setting.ends_with(end)) {
-            if !settings.contains(&setting) {
-                settings.push(setting);
-            }
-        }
+        let settings = distinct(rows.iter().filter_map(setting_of).filter(|setting| setting.ends_with(end)));
         let setting = if of_last { settings.last() } else { settings.first() }?;
         let of_setting = rows.iter().filter(|row| setting_of(row) == Some(setting));
         median(of_setting.filter_map(|row| row.mops).collect())

@@ -136,11 +136,7 @@ impl<E: Engine> Run<'_, E> {
 
     /// Puts records that are not there.
     pub(super) fn load(&self, records: Range<u64>) -> Result<(), BenchError> {
-        let stage = self.stage("load");
-        let session = &self.session;
-        let loader = |_| Ok(session.loader(self.opened, self.shape, &stage, records.start));
-        drive(&session.phase(&stage, records.end - records.start), loader)?;
-        session.verify_count(&stage, self.opened, records.end)
+        self.session.load(self.opened, self.shape, &self.stage("load"), records)
     }
 
     /// Deletes the last of the records that are there.

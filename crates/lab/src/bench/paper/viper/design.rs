@@ -94,7 +94,7 @@ pub(super) const UPDATES: Preset = Preset {
         says("persists of a put that is published late", "(not built)")
             .value("fences", best(MODELLED_LATE, "update").one().value(|row| row.fences_per_op)),
         says("update, published late over before it returns", "(not built)")
-            .times(best(TIMED_LATE, "update"), best(TIMED, "update")),
+            .between("update", [TIMED_LATE, TIMED]),
     ],
     carries_over: "The fences and lines saved, exactly; the ratio of times in kind. On PM a copy costs more than here, since \
                    its record takes bandwidth of the DIMMs.",
@@ -108,18 +108,12 @@ pub(super) const VERSIONS: Preset = Preset {
             PM (all in PM); Viper without flushes and fences (all in DRAM). Rows of medium sim count what six modelled DIMMs see.",
     runs: versions,
     statements: &[
-        says("insert, unaligned over hybrid", "0.89")
-            .times(best("unaligned", "insert"), best("hybrid", "insert")),
-        says("get, unaligned over hybrid", "above 0.99")
-            .times(best("unaligned", "get"), best("hybrid", "get")),
-        says("insert, all in PM over hybrid", "about 0.33")
-            .times(best("all in PM", "insert"), best("hybrid", "insert")),
-        says("get, all in PM over hybrid", "about 0.33")
-            .times(best("all in PM", "get"), best("hybrid", "get")),
-        says("insert, hybrid over all in DRAM", "about 0.67")
-            .times(best("hybrid", "insert"), best("all in DRAM", "insert")),
-        says("get, hybrid over all in DRAM", "about 0.67")
-            .times(best("hybrid", "get"), best("all in DRAM", "get")),
+        says("insert, unaligned over hybrid", "0.89").between("insert", ["unaligned", "hybrid"]),
+        says("get, unaligned over hybrid", "above 0.99").between("get", ["unaligned", "hybrid"]),
+        says("insert, all in PM over hybrid", "about 0.33").between("insert", ["all in PM", "hybrid"]),
+        says("get, all in PM over hybrid", "about 0.33").between("get", ["all in PM", "hybrid"]),
+        says("insert, hybrid over all in DRAM", "about 0.67").between("insert", ["hybrid", "all in DRAM"]),
+        says("get, hybrid over all in DRAM", "about 0.67").between("get", ["hybrid", "all in DRAM"]),
         says("mean time of an insert, all in DRAM", "1.6")
             .value("µs", best("all in DRAM", "insert").most().value(mean_us)),
         says("bytes that the media write for an insert, all in PM over hybrid", "more").times(

@@ -48,9 +48,8 @@ pub(super) const SIZES: Preset = Preset {
     statements: &[
         says("insert of 8 + 8 bytes, 36 threads", "about 20").value("Mops/s", best("8 + 8 B", "insert")),
         says("insert of 8 + 8 bytes over 16 + 200", "about 1.3 (20 and 15)")
-            .times(best("8 + 8 B", "insert"), best("16 + 200 B", "insert")),
-        says("get of 8 + 8 bytes over 16 + 200", "below 1")
-            .times(best("8 + 8 B", "get"), best("16 + 200 B", "get")),
+            .between("insert", ["8 + 8 B", "16 + 200 B"]),
+        says("get of 8 + 8 bytes over 16 + 200", "below 1").between("get", ["8 + 8 B", "16 + 200 B"]),
     ],
     carries_over: "That larger records cost more, and that small ones make a larger index, whose misses get pays. That inserts \
                    fall in proportion to the size is the paper's PM bandwidth; DRAM has more of it.",
@@ -71,9 +70,8 @@ pub(super) const VARIABLE: Preset = Preset {
         scale.over_threads().flat_map(both).collect()
     },
     statements: &[
-        says("insert, variable over fixed", "below 1")
-            .times(best("variable", "insert"), best("fixed", "insert")),
-        says("get, variable over fixed", "below 1").times(best("variable", "get"), best("fixed", "get")),
+        says("insert, variable over fixed", "below 1").between("insert", ["variable", "fixed"]),
+        says("get, variable over fixed", "below 1").between("get", ["variable", "fixed"]),
     ],
     carries_over: "Both: lengths have to be read before the record on any medium, and sizes known at compile time are the \
                    paper's, not ours (here they are settings of the pool).",
