@@ -160,8 +160,8 @@ fn key(number: u64) -> Vec<u8> {
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// The pairs of a range, put in order. The next bit of a pattern says from which end each comes: from the front
-/// for one, from the back for zero. When one end has no more, the other has none either.
+/// The pairs of a range, put in order. The next bit of a pattern says from which end each comes: from the
+/// front for one, from the back for zero. When one end has no more, the other has none either.
 fn from_both_ends(
     client: &Client,
     from: Bound<&[u8]>,

@@ -114,7 +114,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     }
 
     /// Publishes the put before the last in the index, if it is still parked, and begins to release the
-    /// record that it has replaced.
+    /// record that it has replaced. The caller has a [mourner](crate::background::Admission::mourner) until
+    /// `earlier` drops.
     #[inline]
     pub(super) fn publish_oldest<'s>(&'s self, guard: &Guard<'_>, lag: &mut Lag, earlier: &mut Earlier<'s>) {
         let entry = lag.oldest();
@@ -126,9 +127,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // replaces entries.
         let Seen { sequence, sighting } = entry.more;
         let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
-        let mourner = self.admission.mourner();
         let old = self.name(guard, own, Some(&entry.key), sighting);
-        mourner.dismiss();
         match self.twin {
             None => earlier.hold(&self.heap, taken, old),
             Some(twin) => self.hold_as(twin, taken, old, earlier),

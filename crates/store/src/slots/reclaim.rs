@@ -14,7 +14,7 @@
 use super::{SlotSession, SlotSpine};
 use crate::background::{Bell, Progress};
 use crate::options::Twin;
-use crate::types::error::Error;
+use crate::types::error::{Error, ErrorKind};
 use crate::types::stats::StallCounts;
 use crate::walk::patience::Patience;
 use quipu_parts::epoch::{Collector, Guard, Participant};
@@ -22,7 +22,6 @@ use quipu_parts::heap::slots::{
     Batch, FreedBlock, Moved, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap,
 };
 use quipu_parts::index::cceh::NodeMemory;
-use quipu_parts::space::Shortage;
 use quipu_parts::sync::SpinLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -225,8 +224,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 drop(guard);
                 Ok(work.note(-filled, percent))
             }
-            Err(SlotError::Full { .. }) => Ok(Step::NoRoom),
-            Err(error) => Err(error.into()),
+            Err(error) => match Error::from(error) {
+                error if error.kind() == ErrorKind::Room => Ok(Step::NoRoom),
+                error => Err(error),
+            },
         }
     }
 
@@ -290,14 +291,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    /// Reclaims until an unused chunk at the end makes a zone for the index, or gives up: the pool is full
-    /// then. The caller is not pinned.
+    /// Reclaims until an unused chunk at the end makes a zone for the index, or returns `error`. The caller
+    /// is not pinned.
     #[cold]
-    pub(super) fn make_index_space(
-        &self,
-        session: &mut SlotSession,
-        shortage: Shortage,
-    ) -> Result<(), Error> {
+    pub(super) fn make_index_space(&self, session: &mut SlotSession, error: Error) -> Result<(), Error> {
         self.end(session);
         for _ in 0..self.heap.blocks() {
             self.admit_write()?;
@@ -310,7 +307,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 break;
             }
         }
-        Err(shortage.into())
+        Err(error)
     }
 
     /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to

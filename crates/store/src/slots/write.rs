@@ -9,13 +9,12 @@ use super::{SlotSession, SlotSpine};
 use crate::engine::{Decide, Decision};
 use crate::options::Twin;
 use crate::types::change::{Entry, Expiry};
-use crate::types::error::Error;
+use crate::types::error::{Error, ErrorKind};
 use quipu_parts::commit::{Parked, StripeGuard};
 use quipu_parts::heap::Numbers;
 use quipu_parts::heap::slots::{Claim, Record, SlotError};
 use quipu_parts::index::IndexError;
 use quipu_parts::index::cceh::NodeMemory;
-use quipu_parts::space::Shortage;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Gives a key this value, without a look at the old one.
@@ -105,6 +104,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // Without room the claim fails, and the caller publishes all parked puts to make some. So it comes
         // before the earlier put's key is held.
         let mut claim = self.heap.claim(owner, record)?;
+        let mourner = self.admission.mourner();
         self.publish_oldest(&guard, lag, &mut earlier);
 
         // One fence covers the record and the mark of the earlier put's old record. The index line is for the
@@ -127,6 +127,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             return Ok(());
         }
         stripe.park(parked, || ());
+        mourner.dismiss();
         Ok(())
     }
 
@@ -165,7 +166,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if !REDUCED && self.twin.is_some() {
             return Ok(self.release_as_twin(claim, old)?);
         }
-        Ok(self.release(&claim, old, record.sequence)?)
+        // The new record is in force. A damaged old one cannot be released; a check or the next recovery
+        // reports it.
+        let _ = self.release(&claim, old, record.sequence);
+        Ok(())
     }
 
     /// Makes room for a put that has found none.
@@ -177,10 +181,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         match failure {
             // A writer that waits for this key is not pinned, so it does not keep blocks from reuse as a
             // reader does.
-            Failure::Error(error @ Error::PoolFull { .. }) => {
+            Failure::Error(error) if error.kind() == ErrorKind::Room => {
                 self.make_space_or(error, session, blocks, LEAST_PERCENT)
             }
-            Failure::NoRoomInIndex(shortage) => self.make_index_space(session, shortage),
+            Failure::NoRoomInIndex(error) => self.make_index_space(session, error),
             Failure::Error(error) => Err(error),
         }
     }
@@ -197,8 +201,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 /// Why a record was not written.
 pub(super) enum Failure {
     Error(Error),
-    /// No zone is left for the index, and the record has been withdrawn.
-    NoRoomInIndex(Shortage),
+    /// No zone is to be had for the index, and the record has been withdrawn.
+    NoRoomInIndex(Error),
 }
 
 impl From<Error> for Failure {
@@ -217,10 +221,10 @@ impl Failure {
     /// Takes back a record that the index has refused.
     #[cold]
     fn of_index(claim: &Claim<'_, '_>, refused: IndexError) -> Failure {
-        match (claim.withdraw(), refused) {
+        match (claim.withdraw(), Error::from(refused)) {
             (Err(error), _) => error.into(),
-            (Ok(()), IndexError::Full(shortage)) => Failure::NoRoomInIndex(shortage),
-            (Ok(()), refused) => Failure::Error(refused.into()),
+            (Ok(()), refused) if refused.kind() == ErrorKind::Room => Failure::NoRoomInIndex(refused),
+            (Ok(()), refused) => Failure::Error(refused),
         }
     }
 }

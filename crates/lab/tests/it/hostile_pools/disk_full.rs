@@ -92,6 +92,14 @@ impl Drop for SmallDisk<'_> {
 
 #[test]
 fn on_a_small_file_system() {
+    on_a_small_file_system_of(Design::QUIPU, NodePlace::Dram);
+    on_a_small_file_system_of(Design::VIPER, NodePlace::Dram);
+    on_a_small_file_system_of(Design::VIPER, NodePlace::Pm);
+    on_a_small_file_system_of(Design::VIPER_PACMAN, NodePlace::Dram);
+}
+
+#[track_caller]
+fn on_a_small_file_system_of(design: Design, nodes: NodePlace) {
     let folder = tempfile::tempdir().unwrap();
     let Some(_disk) = SmallDisk::mount(folder.path()) else {
         println!("skipped: mounting a small file system needs root");
@@ -101,7 +109,8 @@ fn on_a_small_file_system() {
     std::fs::write(&filler, vec![1; 1 << 20]).unwrap();
     let path = folder.path().join("pool");
     // Many more zones than are asked for storage before a put is refused.
-    let options = options().size(128 << 20).zone_size(64 << 10);
+    let mut options = options().design(design).size(128 << 20).zone_size(64 << 10);
+    options.offset_map.nodes = nodes;
     let mut store = Store::create(&path, &options).unwrap();
     let mut contents = Contents::new();
     disk_full(put_until_it_fails(&store, &mut contents, 100_000));

@@ -20,6 +20,7 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{SpinGuard, SpinLock, point};
 use quipu_medium::LINE;
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use zerocopy::IntoBytes;
 
 /// Bits of the next page in the counter word, and of the next block.
@@ -58,6 +59,8 @@ pub(super) struct Supply {
     growth: SpinLock<u32>,
     /// Threads that add a chunk at this moment, or give one back.
     growing: AtomicU32,
+    /// Whether the disk had no room for the last chunk that was to be added.
+    refused: AtomicBool,
     /// Free blocks.
     queue: SpinLock<VecDeque<u64>>,
     /// The length of the queue, for callers that want no more.
@@ -84,6 +87,7 @@ impl Supply {
             allocated: AtomicU64::new(0),
             growth: SpinLock::default(),
             growing: AtomicU32::new(0),
+            refused: AtomicBool::new(false),
             queue: SpinLock::default(),
             queued: AtomicU64::new(0),
             reserve,
@@ -155,14 +159,16 @@ impl SlotHeap {
         self.supply.growing.load(Ordering::Relaxed) != 0
     }
 
-    /// Free blocks, those never used included, and the reserve not. A few loads, exact when nobody takes or
-    /// frees one.
+    /// Free blocks, those never used included, and the reserve not. Free zones count as long as the disk has
+    /// room for them. A few loads, exact when nobody takes or frees one.
     #[inline]
     pub fn free_blocks(&self) -> u64 {
         let queued = self.supply.queued.load(Ordering::Acquire).saturating_sub(self.supply.reserve as u64);
         let next = Next::read(self.supply.next.load(Ordering::Acquire)).block;
-        let zones = u64::from(self.zones_to_take()) * self.chunks.geometry.blocks_per_chunk;
-        queued + self.supply.allocated().saturating_sub(next) + zones
+        let refused = self.supply.refused.load(Ordering::Relaxed);
+        let zones = if refused { 0 } else { u64::from(self.zones_to_take()) };
+        let unused = self.supply.allocated().saturating_sub(next);
+        queued + unused + zones * self.chunks.geometry.blocks_per_chunk
     }
 
     /// Free blocks that puts leave.
@@ -190,12 +196,15 @@ impl SlotHeap {
         if let Some(block) = self.supply.take(self.supply.reserve) {
             return Ok((block, drawn));
         }
-        if let Some(fresh) = self.take_fresh(drawn)? {
+        let fresh = self.take_fresh(drawn);
+        if let Ok(Some(fresh)) = fresh {
             return Ok(fresh);
         }
-        let least = reach.leaves(self.supply.reserve);
-        let block = self.supply.take(least).ok_or_else(|| SlotError::Full(self.shortage(1)))?;
-        Ok((block, drawn))
+        // The reserve is for a full disk too.
+        match self.supply.take(reach.leaves(self.supply.reserve)) {
+            Some(block) => Ok((block, drawn)),
+            None => fresh?.ok_or_else(|| SlotError::Full(self.shortage(1))),
+        }
     }
 
     /// The next block that was never used; more are allocated if it is one of the last.
@@ -242,6 +251,7 @@ impl SlotHeap {
             self.lay_out(*chunks, zone, life);
         }
         self.supply.growing.fetch_sub(1, Ordering::Relaxed);
+        self.supply.refused.store(zone.is_err(), Ordering::Relaxed);
         if zone?.is_none() {
             return Ok(false);
         }

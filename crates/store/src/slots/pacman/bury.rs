@@ -5,7 +5,7 @@
 //! since these blocks are free at once.
 
 use crate::slots::{EXACT, SlotSession, SlotSpine, exact};
-use crate::types::error::Error;
+use crate::types::error::{Error, ErrorKind};
 use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Claim, Offset, Owner, Record, SizedOffset};
@@ -47,7 +47,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     ) -> Result<bool, Error> {
         loop {
             match self.place_tombstone(session, stripe, hash, key) {
-                Err(error @ Error::PoolFull { .. }) => {
+                Err(error) if error.kind() == ErrorKind::Room => {
                     self.make_space_or(error, session, 1, LEAST_PERCENT_FOR_TOMBSTONE)?;
                 }
                 done => return done,
@@ -70,7 +70,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
         let tombstone = Record { key, value: &[], sequence: self.draw(numbers, stripe) };
         match self.place_tombstone_of(&guard, owner, hash, tombstone) {
-            Err(Error::PoolFull { .. }) => {
+            Err(error) if error.kind() == ErrorKind::Room => {
                 self.place_tombstone_of(&guard, &mut self.heap.last_resort(), hash, tombstone)?;
             }
             placed => placed?,
