@@ -1,9 +1,7 @@
 //! Records out of pools and in again, through the library: the document's example, mistakes in files, and
 //! what an import keeps when it fails.
 
-#[path = "transfer/forms.rs"]
 mod forms;
-#[path = "transfer/hostile.rs"]
 mod hostile;
 
 use quipu::{Options, Store};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-const GUIDE: &str = include_str!("../../../docs/GUIDE.md");
+const GUIDE: &str = include_str!("../../../../docs/GUIDE.md");
 
 /// Creates a pool, hands over its store, closes it, and opens it once more.
 fn with_store(work: impl FnOnce(&Store) -> Outcome) -> Outcome {

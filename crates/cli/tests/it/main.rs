@@ -1,0 +1,17 @@
+//! The real program, run as people and scripts run it.
+
+mod damage;
+mod disk;
+mod documents;
+mod files;
+mod forms;
+mod help;
+mod leftovers;
+mod measuring;
+mod pools;
+mod proving;
+mod reading;
+mod refusals;
+mod scripts;
+mod support;
+mod transfer;

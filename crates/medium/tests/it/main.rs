@@ -1,0 +1,10 @@
+//! Tests of the medium through its public face, in one program.
+
+mod dram;
+mod file;
+mod memory_file;
+mod read_only;
+mod sim_cost;
+mod sim_images;
+mod sim_litmus;
+mod sim_sched;

@@ -1,0 +1,6 @@
+//! Tests of the library through its public face, in one program.
+
+mod examples;
+mod full_pool;
+mod guide;
+mod settings;
