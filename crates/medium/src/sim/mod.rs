@@ -40,5 +40,5 @@ pub use dimm::MEDIA_BLOCK;
 pub use image::{Difference, Image};
 pub use observer::{Event, EventKind, Observer};
 pub use options::{Fault, SimOptions};
-pub use simulator::{PendingWord, START_OF_TIME, Sim};
+pub use simulator::{START_OF_TIME, Sim};
 pub use snapshot::Snapshot;
