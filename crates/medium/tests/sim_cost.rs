@@ -1,6 +1,6 @@
 //! The counters of the simulated medium, against cases worked out by hand.
 
-use quipu_medium::sim::{Cost, CostModel, SimOptions, sched};
+use quipu_medium::sim::{Cost, SimOptions, sched};
 use quipu_medium::{LINE, Region};
 
 fn cost(region: &Region, work: impl FnOnce(&Region)) -> Cost {
@@ -148,6 +148,6 @@ fn the_estimate_follows_the_model() {
         region.fence();
     });
     let expected = 113.4 + 2.0 * 64.0 / 40.0 + 180.65 + 496.83 + 310.52 + 512.0 / 13.0;
-    let estimate = cost.estimate_ns(&CostModel::default());
+    let estimate = cost.estimate_ns();
     assert!((estimate - expected).abs() < 1e-9, "{estimate} {expected}");
 }
