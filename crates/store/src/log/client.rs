@@ -2,7 +2,7 @@
 
 use super::scan::Ordered;
 use super::{Session as Own, Spine};
-use crate::engine::{self, Decide, Engine, Head, Pinned, Removal};
+use crate::engine::{self, Decide, Engine, Head, Pinned};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
@@ -62,12 +62,6 @@ impl<I: Index> engine::Session for LogClient<I> {
         self.spine.write_blind(&mut self.own, &Content::tombstone(key))
     }
 
-    fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        let mut removal = Removal::default();
-        self.spine.modify(&mut self.own, key, &mut removal)?;
-        Ok(removal.was_there)
-    }
-
     fn clear(&mut self) -> Result<(), Error> {
         self.spine.clear(&mut self.own)
     }
@@ -95,12 +89,12 @@ impl<I: Index> engine::Session for LogClient<I> {
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
         let guard = pinned.to_read();
-        let record = self.spine.get(guard, key)?;
+        let record = self.spine.get::<true>(guard, key)?;
         record.map(|record| self.spine.value(guard, &record)).transpose()
     }
 
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
-        let record = self.spine.head(pinned.to_read(), key)?;
+        let record = self.spine.get::<false>(pinned.to_read(), key)?;
         Ok(record.map(|record| Head {
             expiry: Expiry::of_field(record.expires),
             version: Some(record.header.sequence.get()),

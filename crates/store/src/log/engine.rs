@@ -103,7 +103,7 @@ impl<I: Index> Engine for Spine<I> {
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {
-        self.clean_all().map(|done| (done.segments, done.moved))
+        self.clean_all()
     }
 
     fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {

@@ -72,18 +72,6 @@ pub(crate) struct Compacted {
     pub(crate) by_hint: u64,
 }
 
-impl Compacted {
-    /// The results after `before`.
-    fn since(self, before: Compacted) -> Compacted {
-        Compacted {
-            segments: self.segments - before.segments,
-            moved: self.moved - before.moved,
-            records: self.records - before.records,
-            by_hint: self.by_hint - before.by_hint,
-        }
-    }
-}
-
 /// The state of compaction, one for a store.
 pub(crate) struct Compactor {
     workers: Box<[SpinLock<Worker>]>,
