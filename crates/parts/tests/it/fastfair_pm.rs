@@ -13,6 +13,7 @@ use quipu_parts::index::{InPool, IndexRoot};
 use quipu_parts::space::{Space, SpaceError};
 use std::sync::Arc;
 use support::{Keys, create, fill, format, mix, participant, quick};
+use zerocopy::{FromZeros, IntoBytes};
 
 const ZONE: u64 = 4 << 10;
 /// The second word of a link to no node.
@@ -367,15 +368,15 @@ fn room_that_is_made_is_there() {
 #[test]
 fn a_root_of_nothing_names_nothing() {
     let space = format(64 << 10, ZONE, 1);
-    let nothing = IndexRoot::from_bytes([0; IndexRoot::LEN]);
+    let nothing = IndexRoot::new_zeroed();
     assert!(matches!(FastFairIndex::open(space.clone(), nothing, 0), Err(IndexError::Absent)));
     let (index, root) = create(&space);
     drop(index);
-    let mut bytes = root.to_bytes();
-    bytes[IndexRoot::LEN - 1] ^= 1;
-    let other = FastFairIndex::open(space.clone(), IndexRoot::from_bytes(bytes), 0).err();
+    let mut other_root = root;
+    *other_root.as_mut_bytes().last_mut().expect("bytes") ^= 1;
+    let other = FastFairIndex::open(space.clone(), other_root, 0).err();
     assert!(matches!(other, Some(IndexError::Space(SpaceError::Damaged { .. }))), "{other:?}");
-    bytes[..4].copy_from_slice(&u32::MAX.to_le_bytes());
-    let absent = FastFairIndex::open(space.clone(), IndexRoot::from_bytes(bytes), 0);
+    other_root.as_mut_bytes()[..4].copy_from_slice(&u32::MAX.to_le_bytes());
+    let absent = FastFairIndex::open(space.clone(), other_root, 0);
     assert!(matches!(absent, Err(IndexError::Absent)));
 }

@@ -15,8 +15,8 @@ use crate::walk::STRIPES;
 use crate::walk::hot::Hot;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::slots::{Damage, Neighbor, SlotHeap};
-use quipu_parts::index::cceh::{CcehIndex, CcehRoot, CcehSettings, DramNodes, NodeMemory, PmNodes};
-use quipu_parts::index::{InPool, IndexError};
+use quipu_parts::index::cceh::{CcehIndex, CcehSettings, DramNodes, NodeMemory, PmNodes};
+use quipu_parts::index::{InPool, IndexError, IndexRoot};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{Feature, Space};
 use std::sync::Arc;
@@ -154,7 +154,7 @@ fn create_index(
     let space: &Arc<Space> = &site.space;
     // The run has durably begun before anything else changes.
     clock.begin(space);
-    let keep = |root: CcehRoot| {
+    let keep = |root: IndexRoot| {
         space.update_superblock(|superblock| superblock.settings = settings.with_root(root).encode());
     };
     Ok(CcehIndex::create(space.clone(), shape(site, settings), 0, keep)?)

@@ -90,7 +90,7 @@ impl Ahead {
         let mut key = self.left.take().map(|left| left.key).unwrap_or_default();
         key.clear();
         key.extend_from_slice(found.key);
-        let (location, stands) = (found.location, found.stands());
+        let FoundSlot { location, stands, .. } = *found;
         let waiting = Waiting { location, place: found.sized(), stands, hash, key };
         self.left = self.ring[self.next].replace(waiting);
         self.next = (self.next + 1) % AHEAD;
@@ -338,7 +338,7 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     let guard = participant.pin();
     let (mut records, mut unnamed) = (0, 0u64);
     let damage = spine.heap.verify(|found| {
-        if found.is_tombstone {
+        if found.stands.is_tombstone {
             return;
         }
         records += 1;
