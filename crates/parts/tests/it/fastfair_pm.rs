@@ -254,7 +254,7 @@ fn an_index_is_there_again_after_an_open() {
         let (index, root) = create(&space);
         fill(&index, &guard, keys, 0..1_000);
         let hint = index.locate(&guard, &keys.of(5)).expect("sound");
-        let before = (index.stats(), index.nodes_by_level(&guard).expect("sound"));
+        let before = (index.stats(), index.audit(&guard).expect("sound"));
         let read = cost(&space).lines_read;
         assert_eq!(index.len(&guard).expect("sound"), 1_000);
         assert_eq!(cost(&space).lines_read, read, "counted and not looked up");
@@ -267,7 +267,7 @@ fn an_index_is_there_again_after_an_open() {
         let read = cost(&space).lines_read - read;
         assert!(read <= 4 * zones + 8, "{read} lines read of {zones} zones");
         assert_eq!(fences, 1, "the number of the root made durable, and nothing to repair");
-        let after = (opened.stats(), opened.nodes_by_level(&guard).expect("sound"));
+        let after = (opened.stats(), opened.audit(&guard).expect("sound"));
         assert_eq!(
             (after.0.pm_bytes, after.0.levels, after.1),
             (before.0.pm_bytes, before.0.levels, before.1)
