@@ -41,7 +41,7 @@ impl<I: Index> Spine<I> {
             hot.tend();
         }
         if !has_cleaner || left < self.compactor.low_water.div_ceil(HELPERS_SHARE) {
-            self.compactor.stalls().note_help();
+            self.compactor.stalls.note_help();
             self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
         }
         Ok(())
