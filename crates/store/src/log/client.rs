@@ -2,7 +2,7 @@
 
 use super::scan::Ordered;
 use super::{Session as Own, Spine};
-use crate::engine::{self, Decide, Engine, Head, Pinned};
+use crate::engine::{self, Decide, Engine, Head, Pinned, Removal};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
@@ -60,6 +60,13 @@ impl<I: Index> engine::Session for LogClient<I> {
 
     fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
         self.spine.write_blind(&mut self.own, &Content::tombstone(key))
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        // The default calls the decision through a pointer; this is compiled for it.
+        let mut removal = Removal::default();
+        self.spine.modify(&mut self.own, key, &mut removal)?;
+        Ok(removal.was_there)
     }
 
     fn clear(&mut self) -> Result<(), Error> {
