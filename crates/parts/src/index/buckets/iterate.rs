@@ -13,16 +13,21 @@ pub struct BucketCursor {
     pub(super) point: u64,
 }
 
+/// A chain, locked, and the point at which the next one begins.
+pub(super) struct Part<'i, W: Words, L: Locking> {
+    pub(super) held: Held<'i, W, L>,
+    pub(super) next: u64,
+}
+
 impl<W: Words, L: Locking> BucketIndex<W, L> {
-    /// Locks the chain of the bucket that begins at this point, and tells where the next one begins; `None` at
-    /// the end.
-    pub(super) fn lock_at(&self, point: u64) -> Result<Option<(Held<'_, W, L>, u64)>, SpaceError> {
+    /// Locks the chain of the bucket that begins at this point; `None` at the end.
+    pub(super) fn lock_at(&self, point: u64) -> Result<Option<Part<'_, W, L>>, SpaceError> {
         loop {
             let Some((bucket, next)) = self.size().at(point) else { return Ok(None) };
             let held = self.lock_bucket(bucket)?;
             // A split that ended before the lock was ours makes the bucket smaller.
             if self.size().at(point) == Some((bucket, next)) {
-                return Ok(Some((held, next)));
+                return Ok(Some(Part { held, next }));
             }
         }
     }

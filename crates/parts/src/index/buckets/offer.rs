@@ -1,6 +1,6 @@
 //! The interface of a bucket index to a store over logs.
 
-use super::iterate::BucketCursor;
+use super::iterate::{BucketCursor, Part};
 use super::lock::Locking;
 use super::numbers::FINGERPRINT_BITS;
 use super::settings::BucketStats;
@@ -198,7 +198,7 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
     ) -> Result<bool, IndexError> {
         let begun = cursor.point;
         for _ in 0..BATCH {
-            let Some((held, next)) = self.lock_at(cursor.point)? else { break };
+            let Some(Part { held, next }) = self.lock_at(cursor.point)? else { break };
             self.settle(held.head)?;
             let mut blank = None;
             self.each_slot::<true>(held.head, |slot, word| {
@@ -219,7 +219,7 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
             return Ok(keys);
         }
         let (mut keys, mut point) = (0, 0);
-        while let Some((held, next)) = self.lock_at(point)? {
+        while let Some(Part { held, next }) = self.lock_at(point)? {
             self.each_slot::<true>(held.head, |_, word| keys += u64::from(is_key(word)))?;
             point = next;
         }
