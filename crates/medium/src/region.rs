@@ -99,11 +99,6 @@ impl Region {
         if self.sim.is_some() { Statement::simulated() } else { self.mapping.statement().clone() }
     }
 
-    /// The NUMA node of the byte at `offset`: its device's, or 0 where the system does not tell.
-    pub fn node_at(&self, offset: u64) -> Node {
-        self.sim.as_ref().map_or_else(|| self.mapping.node(), |sim| Node(sim.node_at(offset)))
-    }
-
     /// The nodes that share the region, each an equal slice in this order.
     pub fn nodes(&self) -> Vec<Node> {
         match &self.sim {

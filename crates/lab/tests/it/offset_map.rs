@@ -5,8 +5,7 @@ use quipu::internals::{CcehSettings, NodePlace, OffsetMap, RecordForm, SlotSetti
 use quipu::{Client, Design, Error, ErrorKind, Options, Store};
 use quipu_medium::sim::{Sim, SimArena, SimOptions, Snapshot};
 use quipu_medium::{Pages, Region};
-use quipu_parts::index::cceh::CcehRoot;
-use quipu_parts::space::{Space, SpaceError};
+use quipu_parts::space::{Space, SpaceError, ZoneId};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -151,8 +150,8 @@ fn an_index_that_disagrees_with_the_records_is_set_right() {
     let (zone, names) = {
         let (space, _) = Space::examine(pool.clone()).expect("a pool");
         let settings = space.superblock().settings;
-        let root = CcehRoot::from_bytes(*settings[72..].first_chunk().expect("a root"));
-        (space.zone_offset(root.zone()), 256)
+        let root = u32::from_le_bytes(*settings[72..].first_chunk().expect("a root"));
+        (space.zone_offset(ZoneId(root)), 256)
     };
     let damage = |what: &str, change: &dyn Fn(u64, u64) -> u64| {
         let region = region(1 << 20);

@@ -228,7 +228,7 @@ fn steady(design: Design, techniques: Techniques, percent: u64) -> Steady {
         moved: moved_bytes / user,
         inner_nodes_per_moved: nodes as f64 / moved,
         hinted: (stats.hinted_records - before.hinted_records) as f64 / moved,
-        ns_per_put: cost.estimate_ns(&Default::default()) / keys as f64,
+        ns_per_put: cost.estimate_ns() / keys as f64,
     }
 }
 

@@ -145,7 +145,7 @@ fn a_moved_record_takes_half_the_reads_of_the_index() {
     for (in_pm, in_dram) in IN_PM.into_iter().zip(IN_DRAM) {
         let [raw, all] = [Techniques::RAW, Techniques::ALL].map(|techniques| {
             let (pm, dram) = (clean(in_pm, techniques, 5, live), clean(in_dram, techniques, 5, live));
-            let ns = pm.cost.estimate_ns(&Default::default()) / live as f64;
+            let ns = pm.cost.estimate_ns() / live as f64;
             let read = pm.cost.lines_read - dram.cost.lines_read;
             let lines = read as f64 / live as f64;
             let nodes = dram.inner_nodes as f64 / live as f64;

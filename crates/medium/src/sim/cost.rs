@@ -60,14 +60,24 @@ impl Cost {
     }
 
     /// The time in nanoseconds that one thread would wait, by a model. Not a measurement.
-    pub fn estimate_ns(&self, model: &CostModel) -> f64 {
+    ///
+    /// The model is first-generation Optane as two papers measured it: latencies of 32-byte accesses, local
+    /// and remote, from NStore (section II, "NUMA Effects on PM"); peak bandwidths of one socket from Viper
+    /// (VLDB'21, table 1).
+    pub fn estimate_ns(&self) -> f64 {
+        const LOCAL_READ_NS: f64 = 113.4;
+        const REMOTE_READ_NS: f64 = 180.65;
+        const READ_BYTES_PER_NS: f64 = 40.0;
+        const LOCAL_WRITE_NS: f64 = 310.52;
+        const REMOTE_WRITE_NS: f64 = 496.83;
+        const MEDIA_WRITE_BYTES_PER_NS: f64 = 13.0;
         let further_lines = self.lines_read - self.reads.min(self.lines_read);
-        (self.reads - self.remote_reads) as f64 * model.local_read_ns
-            + self.remote_reads as f64 * model.remote_read_ns
-            + (further_lines * crate::LINE) as f64 / model.read_bytes_per_ns
-            + (self.persists - self.remote_persists) as f64 * model.local_write_ns
-            + self.remote_persists as f64 * model.remote_write_ns
-            + self.media_write_bytes as f64 / model.media_write_bytes_per_ns
+        (self.reads - self.remote_reads) as f64 * LOCAL_READ_NS
+            + self.remote_reads as f64 * REMOTE_READ_NS
+            + (further_lines * crate::LINE) as f64 / READ_BYTES_PER_NS
+            + (self.persists - self.remote_persists) as f64 * LOCAL_WRITE_NS
+            + self.remote_persists as f64 * REMOTE_WRITE_NS
+            + self.media_write_bytes as f64 / MEDIA_WRITE_BYTES_PER_NS
     }
 }
 
@@ -96,40 +106,6 @@ impl Sub for Cost {
             remote_lines_written: self.remote_lines_written - earlier.remote_lines_written,
             media_write_bytes: self.media_write_bytes - earlier.media_write_bytes,
             dimm_lines,
-        }
-    }
-}
-
-/// Latencies and bandwidths of a medium.
-///
-/// The default is first-generation Optane as two papers measured it: latencies of 32-byte accesses, local and
-/// remote, from NStore (section II, "NUMA Effects on PM"); peak bandwidths of one socket from Viper (VLDB'21,
-/// table 1).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CostModel {
-    /// First line of a read on the own node.
-    pub local_read_ns: f64,
-    /// First line of a read on another node.
-    pub remote_read_ns: f64,
-    /// Further lines of a read.
-    pub read_bytes_per_ns: f64,
-    /// A fence that waits for lines of the own node.
-    pub local_write_ns: f64,
-    /// A fence that waits for a line of another node.
-    pub remote_write_ns: f64,
-    /// The write bandwidth of the media of one socket.
-    pub media_write_bytes_per_ns: f64,
-}
-
-impl Default for CostModel {
-    fn default() -> CostModel {
-        CostModel {
-            local_read_ns: 113.4,
-            remote_read_ns: 180.65,
-            read_bytes_per_ns: 40.0,
-            local_write_ns: 310.52,
-            remote_write_ns: 496.83,
-            media_write_bytes_per_ns: 13.0,
         }
     }
 }

@@ -41,13 +41,6 @@ impl Geometry {
         if self.nodes == 1 { 0 } else { ((offset / self.slice) as u16).min(self.nodes - 1) }
     }
 
-    /// The part of the region that a node owns, as offset and length.
-    pub(crate) fn slice(&self, node: u16, len: u64) -> (u64, u64) {
-        let start = (self.slice * u64::from(node)).min(len);
-        let end = if node + 1 >= self.nodes { len } else { (start + self.slice).min(len) };
-        (start, end - start)
-    }
-
     fn dimm(&self, offset: u64) -> usize {
         let node = self.node(offset);
         let within = (offset - self.slice * u64::from(node)) / INTERLEAVE % u64::from(self.dimms);

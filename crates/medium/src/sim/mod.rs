@@ -10,7 +10,7 @@
 //! - [`sched`] runs tasks one at a time on one OS thread, in an order drawn from a seed.
 //! - [`Snapshot`] freezes a crash point. [`Snapshot::images`] lists the possible durable states, and
 //!   [`SimArena`] boots regions from such [`Image`]s, thousands a second.
-//! - [`Cost`] counts; [`CostModel`] turns counts into an estimate in time.
+//! - [`Cost`] counts; [`Cost::estimate_ns`] turns counts into an estimate in time.
 //!
 //! Thread-safety: a simulated region may be shared like any other; a latch makes operations take turns. But
 //! an observer is confined to the OS thread that set it, and all threads outside of a simulated run count as
@@ -35,10 +35,10 @@ mod simulator;
 mod snapshot;
 
 pub use arena::SimArena;
-pub use cost::{Cost, CostModel, MAX_DIMMS};
+pub use cost::{Cost, MAX_DIMMS};
 pub use dimm::MEDIA_BLOCK;
 pub use image::{Difference, Image};
 pub use observer::{Event, EventKind, Observer};
 pub use options::{Fault, SimOptions};
-pub use simulator::{PendingWord, START_OF_TIME, Sim};
+pub use simulator::{START_OF_TIME, Sim};
 pub use snapshot::Snapshot;

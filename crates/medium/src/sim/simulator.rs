@@ -53,19 +53,6 @@ impl Boot {
     }
 }
 
-/// A word that is visible but not durable yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PendingWord {
-    /// Where it is.
-    pub offset: u64,
-    /// The value that may arrive.
-    pub value: u64,
-    /// Whether it was written by an atomic store or compare-and-swap.
-    pub atomic: bool,
-    /// Whether it was written past the caches.
-    pub streamed: bool,
-}
-
 impl Region {
     /// A simulated region of zeros, all durable.
     ///
@@ -118,16 +105,6 @@ impl Sim {
         self.memory.hold().home_node(sched::task_id())
     }
 
-    /// The node that owns the byte at `offset`.
-    pub fn node_at(&self, offset: u64) -> u16 {
-        self.memory.hold().geometry.node(offset)
-    }
-
-    /// The slice of the region that a node owns, as offset and length.
-    pub fn node_slice(&self, node: u16) -> (u64, u64) {
-        self.memory.hold().geometry.slice(node, self.options.len)
-    }
-
     /// Lets the medium misbehave, or behave again.
     pub fn set_fault(&self, fault: Option<Fault>) {
         self.memory.hold().omit_fence_every = match fault {
@@ -153,31 +130,6 @@ impl Sim {
     pub fn snapshot(&self) -> Snapshot {
         let boot_id = self.boot.hold().id;
         Snapshot::take(self.options, boot_id, &self.memory.hold())
-    }
-
-    /// How many words are visible but not durable yet, older values of the same word included.
-    pub fn pending_count(&self) -> usize {
-        self.memory.hold().lines.iter().map(|line| line.events.len()).sum()
-    }
-
-    /// The words that are visible but not durable yet, oldest first.
-    pub fn pending_words(&self) -> Vec<PendingWord> {
-        let memory = self.memory.hold();
-        let mut found: Vec<_> = memory
-            .lines
-            .iter()
-            .flat_map(|line| line.events.iter().map(|event| (event.order, line.line, *event)))
-            .collect();
-        found.sort_unstable_by_key(|(order, ..)| *order);
-        found
-            .into_iter()
-            .map(|(_, line, event)| PendingWord {
-                offset: u64::from(line) * LINE + u64::from(event.word) * WORD,
-                value: event.value,
-                atomic: event.kind == Kind::Atomic,
-                streamed: event.kind == Kind::NonTemporal,
-            })
-            .collect()
     }
 
     /// Identifies the boot of the simulated machine: a power failure changes it, a crash of the process does

@@ -52,31 +52,13 @@ impl Snapshot {
         self.events.len()
     }
 
-    /// Hash of the image in which nothing arrived. Equal images of any crash points have equal hashes.
-    pub fn base_hash(&self) -> u64 {
-        self.durable.hash
-    }
-
     /// The word at an aligned offset that is certainly durable.
     pub fn durable_word(&self, offset: u64) -> u64 {
         self.durable.get(offset / WORD)
     }
 
-    /// The word that the processor sees at an aligned offset.
-    pub fn visible_word(&self, offset: u64) -> u64 {
-        let word = offset / WORD;
-        let line = (word / WORDS as u64) as u32;
-        let events = match self.lines.binary_search_by_key(&line, |(line, _)| *line) {
-            Ok(index) => &self.events[self.lines[index].1.clone()],
-            Err(_) => &[],
-        };
-        events
-            .iter()
-            .rfind(|event| u64::from(event.word) == word % WORDS as u64 && !event.superseded)
-            .map_or_else(|| self.durable.get(word), |event| event.value)
-    }
-
-    /// The image in which nothing arrived: the words that are certainly durable.
+    /// The image in which nothing arrived: the words that are certainly durable. Equal images of any crash
+    /// points have equal hashes.
     pub fn nothing(&self) -> Image {
         Image::new(self, Vec::new())
     }

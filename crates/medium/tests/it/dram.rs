@@ -105,7 +105,7 @@ fn memory_says_that_it_keeps_nothing() {
         let region = Region::dram(8 << 20, pages).unwrap();
         assert_eq!(region.kind(), MediumKind::Dram);
         assert_eq!(Some(region.flush_kind()), FlushKind::detect());
-        assert_eq!(region.node_at(4096), Node(0));
+        assert_eq!(region.nodes(), [Node(0)]);
         let statement = region.statement();
         assert_eq!(statement.durability, Durability::Process);
         assert_eq!(statement.process_crash.survives, Survives::No);

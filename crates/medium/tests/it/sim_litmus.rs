@@ -265,7 +265,7 @@ fn sync_makes_everything_durable() {
     region.store(0, 1);
     region.write_nt(LINE, &[3; 100]);
     region.sync().expect("simulated");
-    assert_eq!(sim(&region).pending_count(), 0);
+    assert_eq!(sim(&region).snapshot().pending_count(), 0);
     assert_eq!(possible(&region, &[0]), outcomes(&[[1]]));
 }
 
@@ -290,18 +290,8 @@ fn a_word_that_is_never_flushed_does_not_gather_values_for_ever() {
     for value in 1..=10_000 {
         region.store(0, value);
     }
-    let pending = sim(&region).pending_count();
+    let pending = sim(&region).snapshot().pending_count();
     assert!((1..=256).contains(&pending), "{pending}");
     let newest = possible(&region, &[0]);
     assert!(newest.contains(&vec![10_000]) && !newest.contains(&vec![0]));
-}
-
-#[test]
-fn pending_words_tell_what_is_not_durable() {
-    let region = region();
-    region.write_nt(LINE, &[1; 8]);
-    region.store(0, 5);
-    let words = sim(&region).pending_words();
-    assert_eq!(words.iter().map(|word| word.offset).collect::<Vec<_>>(), [LINE, 0]);
-    assert!(words[0].streamed && !words[0].atomic && words[1].atomic && words[1].value == 5);
 }

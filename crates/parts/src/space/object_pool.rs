@@ -93,16 +93,8 @@ impl ObjectPool {
         self.list.committed().map(ObjectId).collect()
     }
 
-    /// First byte of an object in the region.
-    ///
-    /// # Panics
-    /// If there is no such object.
-    pub fn object_offset(&self, object: ObjectId) -> u64 {
-        self.checked_object_offset(object).expect("the object belongs to this pool")
-    }
-
     /// First byte of an object, or `None` if there is no such object (a damaged reference).
-    pub fn checked_object_offset(&self, object: ObjectId) -> Option<u64> {
+    pub fn object_offset(&self, object: ObjectId) -> Option<u64> {
         (object.0 < self.count()).then(|| self.objects + u64::from(object.0) * self.object_size)
     }
 }

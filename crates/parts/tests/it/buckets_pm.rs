@@ -16,6 +16,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use support::{create, format, key_of, mix, reference, walk};
+use zerocopy::{FromZeros, IntoBytes};
 
 type Index<L = TableLocks> = BucketIndex<PmWords, L>;
 
@@ -333,16 +334,16 @@ fn an_open_costs_the_same_whatever_the_number_of_keys() {
 #[test]
 fn a_root_of_nothing_names_nothing() {
     let space = format(64 << 10, 1);
-    let nothing = IndexRoot::from_bytes([0; IndexRoot::LEN]);
+    let nothing = IndexRoot::new_zeroed();
     assert!(matches!(Index::<TableLocks>::open(space.clone(), nothing, 0), Err(IndexError::Absent)));
     let (index, root) = create::<TableLocks>(&space, BucketSettings::tiny());
     drop(index);
     let other = Index::<BucketLocks>::open(space.clone(), root, 0).err();
     let is_damage = |error| matches!(error, Some(IndexError::Space(SpaceError::Damaged { .. })));
     assert!(is_damage(other), "an index with other locks is another index");
-    let mut bytes = root.to_bytes();
-    bytes[IndexRoot::LEN - 1] ^= 1;
-    assert!(is_damage(Index::<TableLocks>::open(space.clone(), IndexRoot::from_bytes(bytes), 0).err()));
+    let mut other_root = root;
+    *other_root.as_mut_bytes().last_mut().expect("bytes") ^= 1;
+    assert!(is_damage(Index::<TableLocks>::open(space.clone(), other_root, 0).err()));
     let full = BucketIndex::<PmWords>::create(space.clone(), BucketSettings::paper(100_000), 0, |_| ());
     assert!(matches!(full, Err(IndexError::Full { .. })));
     assert_eq!(space.committed_zones().len(), 1, "nothing was changed");

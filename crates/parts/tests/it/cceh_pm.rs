@@ -12,6 +12,7 @@ use quipu_parts::index::{Index as _, IndexError};
 use quipu_parts::space::{Space, SpaceError};
 use std::sync::Arc;
 use support::{create, format, mix};
+use zerocopy::{FromZeros, IntoBytes};
 
 fn cost(space: &Space) -> Cost {
     space.region().simulator().expect("simulated").cost()
@@ -193,19 +194,16 @@ fn entries_that_are_not_kept_are_durably_gone() {
 #[test]
 fn a_root_of_nothing_names_nothing() {
     let space = format(64 << 10, 1);
-    let nothing = IndexRoot::from_bytes([0; IndexRoot::LEN]);
+    let nothing = IndexRoot::new_zeroed();
     assert!(matches!(CcehIndex::open(space.clone(), nothing, 0), Err(IndexError::Absent)));
     let (index, root) = create(&space, CcehSettings::tiny());
     drop(index);
-    let mut bytes = root.to_bytes();
-    bytes[IndexRoot::LEN - 1] ^= 1;
-    let other = CcehIndex::open(space.clone(), IndexRoot::from_bytes(bytes), 0).err();
+    let mut other_root = root;
+    *other_root.as_mut_bytes().last_mut().expect("bytes") ^= 1;
+    let other = CcehIndex::open(space.clone(), other_root, 0).err();
     assert!(matches!(other, Some(IndexError::Space(SpaceError::Damaged { .. }))), "{other:?}");
-    bytes[..4].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert!(matches!(
-        CcehIndex::open(space.clone(), IndexRoot::from_bytes(bytes), 0),
-        Err(IndexError::Absent)
-    ));
+    other_root.as_mut_bytes()[..4].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(matches!(CcehIndex::open(space.clone(), other_root, 0), Err(IndexError::Absent)));
 }
 
 /// With any word of a zone's head changed, the index is refused, or it is walked and searched without harm.

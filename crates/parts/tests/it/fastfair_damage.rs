@@ -47,7 +47,6 @@ fn use_it(index: &FastFairIndex, participant: &Participant, keys: Keys) -> bool 
         note(index.insert(&guard, &keys.of(number + 1_000), 9).is_err());
     }
     note(index.len(&participant.pin()).is_err());
-    note(index.nodes_by_level(&participant.pin()).is_err());
     note(index.audit(&participant.pin()).is_err());
     note(index.sweep(&participant.pin()).is_err());
     is_damaged

@@ -122,7 +122,7 @@ impl<'a> Pair<'a> {
     }
 
     fn nodes(&self) -> u64 {
-        self.index.nodes_by_level(&self.guard()).expect("sound").iter().sum()
+        self.index.audit(&self.guard()).expect("sound").nodes
     }
 }
 

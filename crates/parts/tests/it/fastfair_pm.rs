@@ -13,6 +13,7 @@ use quipu_parts::index::{InPool, IndexRoot};
 use quipu_parts::space::{Space, SpaceError};
 use std::sync::Arc;
 use support::{Keys, create, fill, format, mix, participant, quick};
+use zerocopy::{FromZeros, IntoBytes};
 
 const ZONE: u64 = 4 << 10;
 /// The second word of a link to no node.
@@ -253,7 +254,7 @@ fn an_index_is_there_again_after_an_open() {
         let (index, root) = create(&space);
         fill(&index, &guard, keys, 0..1_000);
         let hint = index.locate(&guard, &keys.of(5)).expect("sound");
-        let before = (index.stats(), index.nodes_by_level(&guard).expect("sound"));
+        let before = (index.stats(), index.audit(&guard).expect("sound"));
         let read = cost(&space).lines_read;
         assert_eq!(index.len(&guard).expect("sound"), 1_000);
         assert_eq!(cost(&space).lines_read, read, "counted and not looked up");
@@ -266,7 +267,7 @@ fn an_index_is_there_again_after_an_open() {
         let read = cost(&space).lines_read - read;
         assert!(read <= 4 * zones + 8, "{read} lines read of {zones} zones");
         assert_eq!(fences, 1, "the number of the root made durable, and nothing to repair");
-        let after = (opened.stats(), opened.nodes_by_level(&guard).expect("sound"));
+        let after = (opened.stats(), opened.audit(&guard).expect("sound"));
         assert_eq!(
             (after.0.pm_bytes, after.0.levels, after.1),
             (before.0.pm_bytes, before.0.levels, before.1)
@@ -367,15 +368,15 @@ fn room_that_is_made_is_there() {
 #[test]
 fn a_root_of_nothing_names_nothing() {
     let space = format(64 << 10, ZONE, 1);
-    let nothing = IndexRoot::from_bytes([0; IndexRoot::LEN]);
+    let nothing = IndexRoot::new_zeroed();
     assert!(matches!(FastFairIndex::open(space.clone(), nothing, 0), Err(IndexError::Absent)));
     let (index, root) = create(&space);
     drop(index);
-    let mut bytes = root.to_bytes();
-    bytes[IndexRoot::LEN - 1] ^= 1;
-    let other = FastFairIndex::open(space.clone(), IndexRoot::from_bytes(bytes), 0).err();
+    let mut other_root = root;
+    *other_root.as_mut_bytes().last_mut().expect("bytes") ^= 1;
+    let other = FastFairIndex::open(space.clone(), other_root, 0).err();
     assert!(matches!(other, Some(IndexError::Space(SpaceError::Damaged { .. }))), "{other:?}");
-    bytes[..4].copy_from_slice(&u32::MAX.to_le_bytes());
-    let absent = FastFairIndex::open(space.clone(), IndexRoot::from_bytes(bytes), 0);
+    other_root.as_mut_bytes()[..4].copy_from_slice(&u32::MAX.to_le_bytes());
+    let absent = FastFairIndex::open(space.clone(), other_root, 0);
     assert!(matches!(absent, Err(IndexError::Absent)));
 }

@@ -151,7 +151,7 @@ impl<I: Index> Spine<I> {
         let made = match error {
             Error::PoolFull { .. } => {
                 let make_space = || self.make_space(wanted, purpose);
-                self.compactor.stalls().waiting(self.region(), make_space)?
+                self.compactor.stalls.waiting(self.region(), make_space)?
             }
             Error::Medium(MediumError::DiskFull { .. }) => self.win_storage_back()?,
             _ => false,

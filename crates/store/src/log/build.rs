@@ -6,20 +6,20 @@ use super::eliminate::Elimination;
 use super::recovery;
 use super::rooted::Rooted;
 use super::{Compactor, Spine, workers_of};
-use crate::engine::site::{Existing, How, Opened, Site};
+use crate::engine::site::{How, Opened, Site};
 use crate::options::Twin;
-use crate::settings::image::Image;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
 use crate::walk::STRIPES;
 use crate::walk::hot::Hot;
+use crate::walk::in_pool;
 use quipu_parts::commit::Stripes;
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Clock, Reference};
-use quipu_parts::index::{BothWays, Imaged, Index, IndexError, IndexRoot};
+use quipu_parts::index::{BothWays, Imaged, Index};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::{CheckpointEntry, Space, SpaceRecovery};
 use std::sync::Arc;
@@ -176,25 +176,11 @@ impl<I: Rooted> LogParts<I> {
         techniques: Techniques,
     ) -> Result<Opened, Error> {
         let clock = site.clock();
-        let leave = index_leaves(&site);
-        let space = site.space.clone();
-        let index = match &mut site.how {
-            How::New => {
-                check_room(&space, MOST_FIRST_ZONES)?;
-                create_index(&site, &clock, settings)?
-            }
-            How::Unrecovered => return Err(Error::Unsupported { what: crate::engine::NO_SALVAGE }),
-            How::Existing(Existing { found, .. }) => {
-                match I::examine(space.clone(), settings.root(), leave) {
-                    // No zone is in use before the index is created: the creation was cut off.
-                    Err(IndexError::Absent) if space.committed_zones().is_empty() => {
-                        space.repair(found);
-                        create_index(&site, &clock, settings)?
-                    }
-                    examined => examined?,
-                }
-            }
-        };
+        if let How::New = site.how {
+            check_room(&site.space, MOST_FIRST_ZONES)?;
+        }
+        let (shape, leave) = (I::shape(&settings, site.is_tiny()), index_leaves(&site));
+        let index = in_pool::index(&mut site, &clock, settings, shape, leave)?;
         let index = in_its_twin(&site, index);
         let spine = self.spine(&site, clock, index, techniques);
         let recovery = match site.how {
@@ -223,18 +209,6 @@ fn resume<I: Imaged>(
 /// change of the pool.
 fn believes_checkpoints(site: &Site<'_>) -> bool {
     !(site.options.verify || site.options.accept_damage || site.copy_lost())
-}
-
-/// A new index in the pool, which the superblock names.
-fn create_index<I: Rooted>(site: &Site<'_>, clock: &Clock, settings: I::Remembered) -> Result<I, Error> {
-    let space = &site.space;
-    // The run has durably begun before anything else changes.
-    clock.begin(space);
-    let keep = |root: IndexRoot| {
-        let settings = settings.with_root(root).encode();
-        space.update_superblock(|superblock| superblock.settings = settings);
-    };
-    Ok(I::create(space.clone(), I::shape(&settings, site.is_tiny()), index_leaves(site), keep)?)
 }
 
 /// The index of a store that may be broken on purpose.

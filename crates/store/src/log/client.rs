@@ -63,6 +63,7 @@ impl<I: Index> engine::Session for LogClient<I> {
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        // The default calls the decision through a pointer; this is compiled for it.
         let mut removal = Removal::default();
         self.spine.modify(&mut self.own, key, &mut removal)?;
         Ok(removal.was_there)
@@ -95,12 +96,12 @@ impl<I: Index> engine::Session for LogClient<I> {
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
         let guard = pinned.to_read();
-        let record = self.spine.get(guard, key)?;
+        let record = self.spine.get::<true>(guard, key)?;
         record.map(|record| self.spine.value(guard, &record)).transpose()
     }
 
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
-        let record = self.spine.head(pinned.to_read(), key)?;
+        let record = self.spine.get::<false>(pinned.to_read(), key)?;
         Ok(record.map(|record| Head {
             expiry: Expiry::of_field(record.expires),
             version: Some(record.header.sequence.get()),

@@ -34,12 +34,12 @@ impl<I: Index> Engine for Spine<I> {
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
-        let bell = self.compactor.bell().clone();
+        let bell = self.compactor.bell.clone();
         vec![cleaner(self, bell, Self::clean_ahead)]
     }
 
     fn clock_bell(&self) -> Option<Arc<Bell>> {
-        Some(self.compactor.bell().clone())
+        Some(self.compactor.bell.clone())
     }
 
     fn limits(&self) -> (u64, u64) {
@@ -99,11 +99,11 @@ impl<I: Index> Engine for Spine<I> {
             eliminated_writes: self.elimination.count(),
             ..Stats::default()
         };
-        self.compactor.stalls().counted_in(stats)
+        self.compactor.stalls.counted_in(stats)
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {
-        self.clean_all().map(|done| (done.segments, done.moved))
+        self.clean_all()
     }
 
     fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {

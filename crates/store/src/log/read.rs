@@ -105,34 +105,23 @@ impl<I: Index> Spine<I> {
         unsafe { RecordView::published_key(self.region(), offset) }
     }
 
-    /// The record of `key`, in place.
+    /// The record of `key`, in place: whole, or without its value.
     #[inline(always)]
-    pub(crate) fn get<'g>(
+    pub(crate) fn get<'g, const WHOLE: bool>(
         &'g self,
         guard: &'g Guard<'_>,
         key: &[u8],
     ) -> Result<Option<RecordView<'g>>, Error> {
         let key = self.key(key);
         self.settle(guard, key.hash)?;
-        self.find::<true>(guard, key)
-    }
-
-    /// The record of `key`, without its value.
-    pub(crate) fn head<'g>(
-        &'g self,
-        guard: &'g Guard<'_>,
-        key: &[u8],
-    ) -> Result<Option<RecordView<'g>>, Error> {
-        let key = self.key(key);
-        self.settle(guard, key.hash)?;
-        self.find::<false>(guard, key)
+        self.find::<WHOLE>(guard, key)
     }
 
     /// Copies the value of `key` into `out` in place of its contents; returns whether there is one.
     #[inline(always)]
     pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         out.clear();
-        match self.get(guard, key)? {
+        match self.get::<true>(guard, key)? {
             Some(record) if record.is_large() => self.append_large(guard, &record, out)?,
             Some(record) => out.extend_from_slice(record.value),
             None => return Ok(false),

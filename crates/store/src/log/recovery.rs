@@ -2,7 +2,7 @@
 //! winning.
 //!
 //! Recovery is a normal code path: no clean shutdown is needed, and it may itself crash at any point and
-//! start again. It has two halves. The first only reads: every segment is scanned, every record proved, the
+//! start again. It has two halves. The first only reads: every segment is scanned, and every record proved.
 //! The second makes the findings durable for good. It flushes the tails of open segments, since a record that
 //! was read from a cache must not vanish with a later power failure. It marks their ends, so that no run ever
 //! appends to a segment of an earlier one. It frees segments without a record, and zones of large values that
@@ -19,16 +19,16 @@ use crate::log::checkpoint::Loaded;
 use crate::log::salvage;
 use crate::log::{Spine, TOMBSTONE, reference_of};
 use crate::options::Twin;
-use crate::types::error::{Damage, DamagedPlace, Error};
+use crate::types::error::{DamagedPlace, Error, damaged_at};
 use crate::types::reports::RecoveryReport;
-use crate::walk::proof::{changed_headers, drawn_end};
+use crate::walk::proof::{all_damage, drawn_end, refuse_number};
 pub(crate) use findings::Findings;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, PastHole, ScanError, SegmentInfo, Shard};
 use quipu_parts::index::{Imaged, Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
-use quipu_parts::space::{SpaceError, SpaceRecovery, ZoneId};
+use quipu_parts::space::{SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -81,9 +81,7 @@ pub(crate) fn recover<I: Index>(
     if let Some(what) = findings.newer {
         return Err(Error::NewerFormat { what });
     }
-    if findings.highest >= drawn_end(spine.heap.space().superblock().clock_ceiling.get()) {
-        return Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into());
-    }
+    refuse_number(spine.heap.space(), findings.highest)?;
     if space.was_clean {
         // Closing seals every segment, so an end mark is missing.
         findings.damage.extend(findings.open.iter().map(|(info, end)| DamagedPlace {
@@ -97,15 +95,10 @@ pub(crate) fn recover<I: Index>(
     if uncoverable {
         findings.damage.append(&mut findings.report.torn);
     }
-    if findings.damage.is_empty() {
-        findings.damage.extend(changed_headers(spine.heap.space()));
-    }
-    findings.damage.sort_by_key(|place| place.offset);
+    findings.damage = all_damage(spine.heap.space(), findings.damage);
     match holes {
-        Holes::AreDamage if !findings.damage.is_empty() => {
-            return Err(Error::Damaged(Box::new(Damage { places: findings.damage })));
-        }
-        Holes::AreDamage | Holes::Salvaged => {}
+        Holes::AreDamage => damaged_at(std::mem::take(&mut findings.damage))?,
+        Holes::Salvaged => {}
         Holes::AreLost | Holes::AreAccepted => {
             let participant = spine.epochs.register();
             findings.report.lost_keys = salvage::lost_keys(spine, &participant.pin(), &findings, holes)?;
@@ -175,6 +168,16 @@ impl<I: Index> Spine<I> {
         DamagedPlace { what, offset: space.zone_offset(zone), len: space.zone_size() }
     }
 
+    /// The damage of a segment that cannot be scanned for this reason.
+    fn wrong_header(&self, zone: ZoneId, error: &ScanError) -> DamagedPlace {
+        let what = match error {
+            ScanError::EndMark => "the end mark of a segment",
+            _ => "the header of a segment",
+        };
+        let space = self.heap.space();
+        DamagedPlace { what: what.into(), offset: space.zone_offset(zone), len: space.zone_size() }
+    }
+
     fn scan_zone(
         &self,
         guard: &Guard<'_>,
@@ -199,12 +202,7 @@ impl<I: Index> Spine<I> {
         let mut scan = match unsafe { self.heap.scan(zone) } {
             Ok(scan) => Some(scan),
             Err(error) => {
-                let what = match error {
-                    ScanError::EndMark => "the end mark of a segment",
-                    _ => "the header of a segment",
-                };
-                let len = self.heap.space().zone_size();
-                findings.damage.push(DamagedPlace { what: what.into(), offset: start, len });
+                findings.damage.push(self.wrong_header(zone, &error));
                 None
             }
         };

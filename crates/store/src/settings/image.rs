@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn some_root() -> IndexRoot {
-        IndexRoot::from_bytes([7; _])
+        zerocopy::transmute!([7u8; 16])
     }
 
     #[test]

@@ -5,20 +5,19 @@
 
 use super::{SlotSpine, recovery};
 use crate::engine::NO_SALVAGE;
-use crate::engine::site::{Existing, How, Opened, Site};
-use crate::settings::image::Image;
+use crate::engine::site::{How, Opened, Site};
 use crate::settings::slots::PoolSettings;
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
 use crate::walk::STRIPES;
 use crate::walk::hot::Hot;
+use crate::walk::in_pool;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::slots::{Damage, Neighbor, SlotHeap};
-use quipu_parts::index::cceh::{CcehIndex, CcehRoot, CcehSettings, DramNodes, NodeMemory, PmNodes};
-use quipu_parts::index::{InPool, IndexError};
+use quipu_parts::index::cceh::{CcehIndex, CcehSettings, DramNodes, NodeMemory, PmNodes};
 use quipu_parts::record::Certifier;
-use quipu_parts::space::{Feature, Space};
+use quipu_parts::space::Feature;
 use std::sync::Arc;
 
 /// The choices of a design for a slot store.
@@ -78,20 +77,8 @@ impl SlotParts {
 
     /// Opens a store whose index is in the pool.
     pub(crate) fn open_in_pool(&self, mut site: Site<'_>, settings: PoolSettings) -> Result<Opened, Error> {
-        let (space, clock) = (site.space.clone(), site.clock());
-        let index = match &mut site.how {
-            How::Existing(Existing { found, .. }) => {
-                match CcehIndex::examine(space.clone(), settings.root, 0) {
-                    Err(IndexError::Absent) if space.committed_zones().is_empty() => {
-                        space.repair(found);
-                        create_index(&site, &settings, &clock)?
-                    }
-                    examined => examined?,
-                }
-            }
-            How::New => create_index(&site, &settings, &clock)?,
-            How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
-        };
+        let (clock, shape) = (site.clock(), shape(&site, &settings));
+        let index = in_pool::index(&mut site, &clock, settings, shape, 0)?;
         self.finish::<PmNodes, false>(site, &settings, index, clock)
     }
 
@@ -108,7 +95,7 @@ impl SlotParts {
             How::Existing(pool) => recovery::recover(&spine, damage, site.options.recovery_threads, pool)?,
             How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
             How::New => {
-                spine.begin()?;
+                spine.heap.open_blocks()?;
                 if spine.heap.free_blocks() == 0 {
                     return Err(Error::no_room_in(&site.space));
                 }
@@ -143,19 +130,4 @@ impl SlotParts {
 /// The shape of an index in DRAM, or of a new one in the pool.
 fn shape(site: &Site<'_>, settings: &PoolSettings) -> CcehSettings {
     if site.is_tiny() { CcehSettings::tiny() } else { settings.map.shape }
-}
-
-/// A new index in the pool, which the superblock names.
-fn create_index(
-    site: &Site<'_>,
-    settings: &PoolSettings,
-    clock: &Clock,
-) -> Result<CcehIndex<PmNodes>, Error> {
-    let space: &Arc<Space> = &site.space;
-    // The run has durably begun before anything else changes.
-    clock.begin(space);
-    let keep = |root: CcehRoot| {
-        space.update_superblock(|superblock| superblock.settings = settings.with_root(root).encode());
-    };
-    Ok(CcehIndex::create(space.clone(), shape(site, settings), 0, keep)?)
 }

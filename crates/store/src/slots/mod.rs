@@ -131,11 +131,6 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         u64::from_le_bytes(seed)
     }
 
-    /// Makes the first room in a new pool.
-    pub(crate) fn begin(&self) -> Result<(), Error> {
-        Ok(self.heap.open_blocks()?)
-    }
-
     /// Ends a session; its block goes on with another client.
     pub(crate) fn end(&self, session: &mut SlotSession) {
         self.catch_up(session);

@@ -29,18 +29,6 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
         self.settle(guard, hash)?;
-        self.read(guard, hash, key, out)
-    }
-
-    /// Copies the value of a key for which nothing is parked.
-    #[inline]
-    pub(super) fn read(
-        &self,
-        guard: &Guard<'_>,
-        hash: u64,
-        key: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<bool, Error> {
         self.look_up::<true>(guard, hash, key, out)
     }
 
@@ -51,10 +39,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.look_up::<false>(guard, hash, key, &mut Vec::new())
     }
 
-    /// Whether there is a record of `key`. Its value, if that is asked for, is copied into `out`, which is
-    /// empty if there is none.
+    /// Whether there is a record of `key`, for which nothing is parked. Its value, if that is asked for, is
+    /// copied into `out`, which is empty if there is none.
     #[inline]
-    fn look_up<const VALUE: bool>(
+    pub(super) fn look_up<const VALUE: bool>(
         &self,
         guard: &Guard<'_>,
         hash: u64,

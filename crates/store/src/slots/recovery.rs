@@ -32,13 +32,12 @@ use super::SlotSpine;
 use crate::background;
 use crate::engine::site::Existing;
 use crate::engine::site::Holes;
-use crate::types::error::{Damage, DamagedPlace, Error};
+use crate::types::error::{Damage, DamagedPlace, Error, damaged_at};
 use crate::types::reports::{CheckReport, RecoveryReport};
-use crate::walk::proof::{changed_headers, drawn_end};
+use crate::walk::proof::{all_damage, refuse_number};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{self, FoundSlot, Location, SizedOffset, Stands};
 use quipu_parts::index::cceh::NodeMemory;
-use quipu_parts::space::SpaceError;
 use quipu_parts::sync::SpinLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -90,7 +89,7 @@ impl Ahead {
         let mut key = self.left.take().map(|left| left.key).unwrap_or_default();
         key.clear();
         key.extend_from_slice(found.key);
-        let (location, stands) = (found.location, found.stands());
+        let FoundSlot { location, stands, .. } = *found;
         let waiting = Waiting { location, place: found.sized(), stands, hash, key };
         self.left = self.ring[self.next].replace(waiting);
         self.next = (self.next + 1) % AHEAD;
@@ -122,9 +121,7 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
         return Err(error);
     }
     findings.highest = findings.highest.max(spine.heap.newest_life());
-    if findings.highest >= drawn_end(spine.heap.space().superblock().clock_ceiling.get()) {
-        return Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into());
-    }
+    refuse_number(spine.heap.space(), findings.highest)?;
     if holes == Holes::AreLost {
         // Nothing in a page proves its records, so lost ones could not be found.
         let what =
@@ -132,13 +129,7 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
         let len = spine.region().len();
         findings.damage.push(DamagedPlace { what, offset: 0, len });
     }
-    if findings.damage.is_empty() {
-        findings.damage.extend(changed_headers(spine.heap.space()));
-    }
-    if !findings.damage.is_empty() {
-        findings.damage.sort_by_key(|place| place.offset);
-        return Err(Error::Damaged(Box::new(Damage { places: findings.damage })));
-    }
+    damaged_at(all_damage(spine.heap.space(), std::mem::take(&mut findings.damage)))?;
     spine.heap.clock().pass(findings.highest);
     // Nothing was changed until here.
     spine.heap.space().repair(&mut space);
@@ -338,7 +329,7 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     let guard = participant.pin();
     let (mut records, mut unnamed) = (0, 0u64);
     let damage = spine.heap.verify(|found| {
-        if found.is_tombstone {
+        if found.stands.is_tombstone {
             return;
         }
         records += 1;

@@ -45,7 +45,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.relieve()?;
         let stripe = self.lock(&session.participant, hash);
         let SlotSession { participant, buffer, .. } = &mut *session;
-        let existed = self.read(&participant.pin(), hash, key, buffer)?;
+        let existed = self.look_up::<true>(&participant.pin(), hash, key, buffer)?;
         let entry = Entry { value: buffer, expiry: Expiry::Never, version: None };
         match decide.decide(existed.then_some(entry)) {
             Decision::Put(_, Expiry::At(_)) => Err(Error::Unsupported { what: "expiry" }),

@@ -1,12 +1,25 @@
 //! Questions that every recovery asks about the numbers and headers of a pool.
 
-use crate::types::error::DamagedPlace;
-use quipu_parts::space::Space;
+use crate::types::error::{DamagedPlace, Error};
+use quipu_parts::space::{Space, SpaceError};
 
-/// The damage of a pool that was closed and now has other headers, each of which may prove itself.
-pub(crate) fn changed_headers(space: &Space) -> Option<DamagedPlace> {
-    let what = "the header of a zone, which is not the one that the pool was closed with,".into();
-    (!space.has_headers_of_close()).then_some(DamagedPlace { what, offset: 0, len: 0 })
+/// This damage of a pool in the order of its places. Without any, that of a pool that was closed and now has
+/// other headers, each of which may prove itself.
+pub(crate) fn all_damage(space: &Space, mut places: Vec<DamagedPlace>) -> Vec<DamagedPlace> {
+    if places.is_empty() && !space.has_headers_of_close() {
+        let what = "the header of a zone, which is not the one that the pool was closed with,".into();
+        places.push(DamagedPlace { what, offset: 0, len: 0 });
+    }
+    places.sort_by_key(|place| place.offset);
+    places
+}
+
+/// Refuses a pool in which this is the highest number of a record or a life, if no run draws it.
+pub(crate) fn refuse_number(space: &Space, highest: u64) -> Result<(), Error> {
+    if highest < drawn_end(space.superblock().clock_ceiling.get()) {
+        return Ok(());
+    }
+    Err(SpaceError::Geometry { what: "a record or a life has a number that no run draws" }.into())
 }
 
 /// How far beyond the ceiling in the superblock a record or a life may have a number. A crash of the system

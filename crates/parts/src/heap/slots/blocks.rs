@@ -140,13 +140,6 @@ impl Supply {
 #[must_use = "nobody uses the block until it is recycled"]
 pub struct FreedBlock(pub(super) u64);
 
-impl FreedBlock {
-    /// The number of the block.
-    pub fn number(&self) -> u64 {
-        self.0
-    }
-}
-
 impl SlotHeap {
     /// Puts a freed block on the queue. The caller has waited for its epoch to pass, so no reader with an
     /// older offset is still going to read there.

@@ -31,24 +31,14 @@ pub struct FoundSlot<'a> {
     pub location: Location,
     /// Its key.
     pub key: &'a [u8],
-    /// Bytes that it takes of its page.
-    pub len: u64,
-    /// It has no value: its key was deleted.
-    pub is_tombstone: bool,
-    /// Its value fills blocks of its own.
-    pub has_blocks: bool,
+    /// The rest of what is known of it.
+    pub stands: Stands,
 }
 
 impl FoundSlot<'_> {
-    /// The record or tombstone that stands there.
-    pub fn stands(&self) -> Stands {
-        let FoundSlot { location, len, is_tombstone, has_blocks, .. } = *self;
-        Stands { sequence: location.sequence, len, is_tombstone, has_blocks }
-    }
-
     /// Where it is, with its length.
     pub fn sized(&self) -> SizedOffset {
-        SizedOffset::new(self.location.offset, if self.has_blocks { 0 } else { self.len })
+        SizedOffset::new(self.location.offset, if self.stands.has_blocks { 0 } else { self.stands.len })
     }
 }
 
@@ -94,7 +84,7 @@ impl SlotHeap {
         let mut damages = Vec::new();
         if first.state.state() == BlockState::Idle {
             damages = self.scan_pages(block, kind, &mut |page, record| {
-                page.state.add(record.len);
+                page.state.add(record.stands.len);
                 if let Some(dead) = self.chunks.dead(block) {
                     dead.found(record);
                 }
@@ -145,7 +135,7 @@ impl SlotHeap {
             let (before, mut live, mut bytes) = (damages.len(), 0, 0);
             damages.extend(self.scan_pages(block, kind, &mut |page, record| {
                 if !self.is_dead(page, record.location.offset.position()) {
-                    (live, bytes) = (live + 1, bytes + record.len);
+                    (live, bytes) = (live + 1, bytes + record.stands.len);
                     found(record);
                 }
             }));
@@ -214,8 +204,8 @@ impl SlotHeap {
                 let sequence = self.copy_slot(page, slot, 0, &mut record);
                 let location = Location { offset: at(slot), sequence };
                 let key = &record[..shape.key as usize];
-                let (is_tombstone, has_blocks) = (false, false);
-                found(&FoundSlot { location, key, len: shape.size, is_tombstone, has_blocks });
+                let stands = Stands { sequence, len: shape.size, is_tombstone: false, has_blocks: false };
+                found(&FoundSlot { location, key, stands });
             }
             return Ok(());
         }
@@ -234,8 +224,8 @@ impl SlotHeap {
                 record.clear();
                 let sequence = self.append_entry(page, position, &entry, 0, &mut record);
                 let location = Location { offset: at(position), sequence };
-                let (key, len) = (&record[..entry.key as usize], entry.record_len());
-                found(&FoundSlot { location, key, len, is_tombstone, has_blocks });
+                let stands = Stands { sequence, len: entry.record_len(), is_tombstone, has_blocks };
+                found(&FoundSlot { location, key: &record[..entry.key as usize], stands });
             }
             position = SlotHeap::behind(position, &entry);
         }

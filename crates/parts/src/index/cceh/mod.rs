@@ -47,7 +47,7 @@ mod table;
 mod unflushed;
 mod write;
 
-pub use crate::index::{Cursor, IndexRoot as CcehRoot};
+pub use crate::index::Cursor;
 pub use dram::DramNodes;
 pub use entry::Name;
 pub use memory::NodeMemory;

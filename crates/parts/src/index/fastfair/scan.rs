@@ -8,7 +8,7 @@ use super::key::{Key, KeyBuf};
 use super::link::Link;
 use super::node::{Entry, Node};
 use super::settings::{KEY_MAX, Result, damaged};
-use super::tree::{FastFairIndex, Hops};
+use super::tree::FastFairIndex;
 use crate::epoch::Guard;
 use crate::index::words::Words;
 use std::cmp::Ordering;
@@ -109,23 +109,5 @@ impl<W: Words> FastFairIndex<W> {
             entries.truncate(leaf.rank_of(&entries, &high.as_key(), false)?);
         }
         Ok((leaf, entries, link))
-    }
-
-    /// Nodes in use on each level, leaves first: reads a line of each.
-    ///
-    /// # Errors
-    /// [`IndexError::Space`](crate::index::IndexError::Space) for a damaged index.
-    pub fn nodes_by_level(&self, _guard: &Guard<'_>) -> Result<Vec<u64>> {
-        let mut levels = Vec::new();
-        for level in 0..=self.top_level()? {
-            let mut node = self.descend(&Key::MIN, level)?;
-            let (mut nodes, mut hops) = (1, Hops::default());
-            while let Some(link) = node.link()? {
-                node = hops.follow(node, link, level)?;
-                nodes += 1;
-            }
-            levels.push(nodes);
-        }
-        Ok(levels)
     }
 }

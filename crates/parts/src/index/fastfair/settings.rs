@@ -28,8 +28,6 @@ pub struct FastFairStats {
     pub free_nodes: u64,
     /// Chunks of keys that can be allocated without another zone, as far as they are known.
     pub free_chunks: u64,
-    /// Whether all nodes and chunks of earlier runs are known to be free or in use.
-    pub is_swept: bool,
 }
 
 pub(super) type Result<T> = std::result::Result<T, IndexError>;

@@ -83,7 +83,6 @@ impl<W: Words> FastFairIndex<W> {
             removals: self.removals.load(Ordering::Relaxed),
             free_nodes: self.arena.free(Kind::Nodes),
             free_chunks: self.arena.free(Kind::Chunks),
-            is_swept: self.sweep.lock().is_done(),
         }
     }
 

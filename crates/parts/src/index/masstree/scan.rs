@@ -48,11 +48,6 @@ impl Cursor {
         Cursor { key: key.to_vec(), position: Position::At, above: Vec::new() }
     }
 
-    /// A walk that begins behind this key.
-    pub fn behind(key: &[u8]) -> Cursor {
-        Cursor { key: key.to_vec(), position: Position::Behind, above: Vec::new() }
-    }
-
     /// Whether an entry of the layer behind the first `offset` bytes is still to come.
     fn awaits(&self, offset: usize, entry: &Entry<'_>) -> bool {
         let piece = Piece::at(&self.key, offset);

@@ -8,6 +8,7 @@ use quipu_parts::space::{Space, ZoneId};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// The zones of an empty index; `None` if there is no index.
 pub type Open = fn(&Arc<Space>, IndexRoot) -> Option<Vec<ZoneId>>;
@@ -39,7 +40,7 @@ pub fn leaks_nothing(
                 create(&space, &|root| match elsewhere {
                     true => kept.set(Some(root)),
                     false => space.update_superblock(|superblock| {
-                        superblock.settings[..IndexRoot::LEN].copy_from_slice(&root.to_bytes());
+                        root.write_to_prefix(&mut superblock.settings).expect("room");
                     }),
                 });
             },
@@ -51,9 +52,8 @@ pub fn leaks_nothing(
 }
 
 fn root_in(space: &Space) -> Option<IndexRoot> {
-    let mut bytes = [0; IndexRoot::LEN];
-    bytes.copy_from_slice(&space.superblock().settings[..IndexRoot::LEN]);
-    (bytes != [0; IndexRoot::LEN]).then(|| IndexRoot::from_bytes(bytes))
+    let (root, _) = IndexRoot::read_from_prefix(&space.superblock().settings).expect("room");
+    (root != IndexRoot::new_zeroed()).then_some(root)
 }
 
 /// What has been created, and that there is nothing else.

@@ -72,18 +72,6 @@ pub(crate) struct Compacted {
     pub(crate) by_hint: u64,
 }
 
-impl Compacted {
-    /// The results after `before`.
-    fn since(self, before: Compacted) -> Compacted {
-        Compacted {
-            segments: self.segments - before.segments,
-            moved: self.moved - before.moved,
-            records: self.records - before.records,
-            by_hint: self.by_hint - before.by_hint,
-        }
-    }
-}
-
 /// The state of compaction, one for a store.
 pub(crate) struct Compactor {
     workers: Box<[SpinLock<Worker>]>,
@@ -101,14 +89,15 @@ pub(crate) struct Compactor {
     retired_zones: AtomicU32,
     /// With fewer zones left than this, compaction is due.
     low_water: u32,
-    bell: Arc<Bell>,
+    pub(super) bell: Arc<Bell>,
     /// Steps being taken; the crash explorer sorts its states by it.
     busy: AtomicU32,
     freed: AtomicU64,
     moved: AtomicU64,
     moved_records: AtomicU64,
     hinted_records: AtomicU64,
-    stalls: StallCounts,
+    /// Counts of delayed writers since the store was opened.
+    pub(super) stalls: StallCounts,
 }
 
 /// The state of a worker, borrowed for each step.
@@ -186,19 +175,9 @@ impl Compactor {
         }
     }
 
-    /// Counts of delayed writers since the store was opened.
-    pub(crate) fn stalls(&self) -> &StallCounts {
-        &self.stalls
-    }
-
     /// Zones that are free for puts when compaction rests.
     pub(crate) fn goal(&self) -> u32 {
         self.low_water
-    }
-
-    /// The bell of the cleaner.
-    pub(crate) fn bell(&self) -> &Arc<Bell> {
-        &self.bell
     }
 
     /// Retires a large value that the index no longer names.

@@ -1,6 +1,6 @@
 //! The pace of compaction: for writers that find little room or none, and on request.
 
-use super::{Compacted, Demand, Worker};
+use super::{Demand, Worker};
 use crate::background::Progress;
 use crate::log::Spine;
 use crate::options::Twin;
@@ -41,7 +41,7 @@ impl<I: Index> Spine<I> {
             hot.tend();
         }
         if !has_cleaner || left < self.compactor.low_water.div_ceil(HELPERS_SHARE) {
-            self.compactor.stalls().note_help();
+            self.compactor.stalls.note_help();
             self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
         }
         Ok(())
@@ -217,8 +217,9 @@ impl<I: Index> Spine<I> {
         self.heap.longest_record() / LEAST_DIVISOR
     }
 
-    /// Cleans every segment that was opened before this call and has something to give back.
-    pub(crate) fn clean_all(&self) -> Result<Compacted, Error> {
+    /// Cleans every segment that was opened before this call and has something to give back. Returns the
+    /// segments freed, and the bytes moved.
+    pub(crate) fn clean_all(&self) -> Result<(u64, u64), Error> {
         self.admit_write()?;
         if let Some(hot) = &self.hot {
             hot.tend();
@@ -248,6 +249,6 @@ impl<I: Index> Spine<I> {
         }
         self.give_back();
         let done = self.compactor.done();
-        Ok(done.since(before))
+        Ok((done.segments - before.segments, done.moved - before.moved))
     }
 }

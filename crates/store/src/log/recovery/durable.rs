@@ -35,13 +35,13 @@
 use crate::engine::site::Existing;
 use crate::engine::site::Holes;
 use crate::log::{Rooted, Spine};
-use crate::types::error::{Damage, DamagedPlace, Error};
+use crate::types::error::{DamagedPlace, Error, damaged_at};
 use crate::types::reports::RecoveryReport;
-use crate::walk::proof::{changed_headers, drawn_end};
+use crate::walk::proof::{all_damage, refuse_number};
 #[cfg(doc)]
 use quipu_parts::heap::segments::LogHeap;
-use quipu_parts::heap::segments::{ScanError, SegmentInfo};
-use quipu_parts::space::{SpaceError, ZoneId};
+use quipu_parts::heap::segments::SegmentInfo;
+use quipu_parts::space::ZoneId;
 use std::collections::BTreeSet;
 
 /// The contents of the headers.
@@ -71,15 +71,13 @@ pub(crate) fn recover<I: Rooted>(spine: &Spine<I>, pool: Existing<'_>) -> Result
     let mut headers = Headers::default();
     for (i, zone) in zones.iter().enumerate() {
         if !of_index.contains(zone) {
-            spine.read_header(*zone, &mut headers)?;
+            spine.read_header(*zone, &mut headers);
         }
         progress(i + 1, zones.len());
     }
     let Headers { sealed, mut open, given_up, mut damage, highest } = headers;
     damage.extend(heap.orphans().into_iter().map(|zone| spine.lost_by_table(zone)));
-    if highest >= drawn_end(heap.space().superblock().clock_ceiling.get()) {
-        return Err(SpaceError::Geometry { what: "a life has a number that no run draws" }.into());
-    }
+    refuse_number(heap.space(), highest)?;
     if space.was_clean {
         // Closing seals every segment, so an end mark is missing.
         damage.extend(open.drain(..).map(|info| DamagedPlace {
@@ -88,13 +86,7 @@ pub(crate) fn recover<I: Rooted>(spine: &Spine<I>, pool: Existing<'_>) -> Result
             len: heap.space().zone_size(),
         }));
     }
-    if damage.is_empty() {
-        damage.extend(changed_headers(heap.space()));
-    }
-    if !damage.is_empty() {
-        damage.sort_by_key(|place| place.offset);
-        return Err(Error::Damaged(Box::new(Damage { places: damage })));
-    }
+    damaged_at(all_damage(heap.space(), damage))?;
     heap.clock().pass(highest);
     // Nothing was changed until here.
     heap.space().repair(&mut space);
@@ -124,31 +116,23 @@ pub(crate) fn recover<I: Rooted>(spine: &Spine<I>, pool: Existing<'_>) -> Result
 
 impl<I: Rooted> Spine<I> {
     /// Reads the header of a segment.
-    fn read_header(&self, zone: ZoneId, headers: &mut Headers) -> Result<(), Error> {
-        let start = self.heap.space().zone_offset(zone);
+    fn read_header(&self, zone: ZoneId, headers: &mut Headers) {
         if self.heap.is_given_up(zone) {
             headers.given_up.push(zone);
-            return Ok(());
+            return;
         }
         // SAFETY: recovery runs before the store is handed out, so nobody writes.
         let info = match unsafe { self.heap.segment_info(zone) } {
             Ok(info) => info,
             Err(error) => {
-                let what = match error {
-                    ScanError::EndMark => "the end mark of a segment",
-                    _ => "the header of a segment",
-                };
-                let len = self.heap.space().zone_size();
-                headers.damage.push(DamagedPlace { what: what.into(), offset: start, len });
-                return Ok(());
+                headers.damage.push(self.wrong_header(zone, &error));
+                return;
             }
         };
         headers.highest = headers.highest.max(info.life_number);
-        if let Some(end) = info.sealed_end {
-            headers.sealed.push((info, end));
-            return Ok(());
+        match info.sealed_end {
+            Some(end) => headers.sealed.push((info, end)),
+            None => headers.open.push(info),
         }
-        headers.open.push(info);
-        Ok(())
     }
 }

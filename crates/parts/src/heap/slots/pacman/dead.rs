@@ -35,6 +35,7 @@
 use crate::heap::slots::chunks::Page;
 use crate::heap::slots::heap::SlotHeap;
 use crate::heap::slots::offset::{Offset, SizedOffset};
+use crate::heap::slots::read::Stands;
 use crate::heap::slots::recovery::FoundSlot;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use quipu_medium::arch::prefetch_to_write;
@@ -122,9 +123,10 @@ impl Dead {
 
     /// Notes a record that recovery has found in the block.
     pub(in crate::heap::slots) fn found(&self, record: &FoundSlot<'_>) {
-        self.fill(record.location.sequence);
-        if record.is_tombstone {
-            self.note_tombstone(record.len, record.location.sequence);
+        let Stands { sequence, len, is_tombstone, .. } = record.stands;
+        self.fill(sequence);
+        if is_tombstone {
+            self.note_tombstone(len, sequence);
         }
     }
 
