@@ -100,6 +100,7 @@ for what in $STEPS; do
   model) step model env QUIPU_MODEL_SEEDS="$SEEDS" cargo test --release -p quipu-lab --test it model:: ;;
   contract)
     step contract cargo test --release -p quipu-lab --test it on_files -- --include-ignored --skip model::
+    step deletes cargo test --release -p quipu-lab --test it cleaner:: -- --ignored
     step damage env QUIPU_DAMAGE_SEEDS="$DAMAGE_SEEDS" \
       cargo test --release -p quipu-lab --test it damage:: -- --skip index_damage::
     step costs env QUIPU_UTILIZATIONS=80,90 cargo test --release -p quipu-lab --test it pacman_costs:: -- --skip viper_pacman_costs::
