@@ -39,6 +39,30 @@ fn closed(options: &Options) -> Region {
     region
 }
 
+/// A small value that replaces one in blocks of its own gives these back, whether its client publishes it with
+/// a later put or another thread does.
+#[test]
+fn blocks_of_a_replaced_value_are_free_again() {
+    for (design, publishes_late) in
+        [(Design::VIPER, true), (Design::VIPER, false), (Design::VIPER_PACMAN, true)]
+    {
+        let options = options(RecordForm::Variable).design(design);
+        let options = if publishes_late { options } else { options.set("late", "off").expect("a setting") };
+        let mut store = Store::create_on(region(), &options).expect("a new pool");
+        for round in 0..40 {
+            let (mut client, reader) = (store.client(), store.client());
+            client.put(b"large", &[round; 20_000]).expect("room");
+            client.put(b"large", b"small").expect("room");
+            if round % 2 == 0 {
+                reader.get(b"large").expect("it is there");
+            }
+            (0..3u8).for_each(|number| client.put(&[number], &[round]).expect("room"));
+        }
+        let report = store.check(&|_, _| ()).expect("a check");
+        assert!(report.damage.places.is_empty(), "{design}: {:?}", report.damage);
+    }
+}
+
 /// Deletes, updates in place and reclamation draw no number, which is what else tells the superblock that the
 /// pool is in use.
 #[test]

@@ -262,25 +262,25 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// removed from the index.
     fn adopt(&self, guard: &Guard<'_>, found: &Waiting, findings: &mut Findings) {
         let Waiting { location, place, stands, hash, ref key } = *found;
-        let _stripe = self.stripes.lock(self.stripes.of(hash), |_| ());
         let new = Self::word_of(place, key);
-        // Under the segment's lock, which ends with the statement: other threads add keys and split segments,
-        // and of an exact key of eight bytes the word alone would not tell that its entry is another key's by
-        // now.
-        let named = self.index.lock(hash).named(|word| self.is_record_of(word, key));
-        if let Some(word) = named {
+        // Locked until the index names the new record: other threads bring records of the key, add keys and
+        // split segments. Of an exact key of eight bytes the word alone would not tell that its entry is
+        // another key's by now.
+        let segment = self.index.lock(hash);
+        if let Some(word) = segment.named(|word| self.is_record_of(word, key)) {
             // It was found a moment ago, and nobody else changes records meanwhile.
             let Ok(Some(other)) = self.heap.stands(Self::offset_of(word)) else { return };
             let named = Location { offset: Self::offset_of(word), sequence: other.sequence };
             if !self.heap.supersedes(location, named) {
+                drop(segment);
                 return self.lose(location, stands, named, findings);
             }
-            let done = self.index.replace(guard, hash, word, new);
-            debug_assert!(done, "the key is locked");
+            let replaced = segment.upsert(guard, new, |found| found == word);
+            debug_assert!(matches!(replaced, Ok(Some(_))), "the segment was locked");
             self.lose(named, other, location, findings);
         } else {
-            let inserted = self.index.insert(guard, hash, new);
-            findings.refused = findings.refused.take().or(inserted.err().map(Error::from));
+            let added = segment.upsert(guard, new, |_| false);
+            findings.refused = findings.refused.take().or(added.err().map(Error::from));
         }
         if stands.is_tombstone {
             findings.tombstones.push((hash, new));

@@ -120,9 +120,12 @@ impl SlotHeap {
     }
 
     /// Passes every record of the heap to `found`, except those that are known to be dead, and returns the
-    /// damage found. Nobody writes meanwhile.
+    /// damage found, blocks of values that no record names among it. Nobody writes meanwhile.
     pub fn verify(&self, mut found: impl FnMut(&FoundSlot<'_>)) -> Vec<Damage> {
         let mut damages = Vec::new();
+        for block in (0..self.blocks()).filter_map(|block| self.chunks.block(block)) {
+            block.named.store(false, Ordering::Relaxed);
+        }
         for block in 0..self.blocks() {
             let Some(first) = self.chunks.page(block, 0) else { continue };
             // The blocks of a chunk share a count.
@@ -141,6 +144,11 @@ impl SlotHeap {
             }));
             if damages.len() == before && (live, bytes) != (first.state.live(), first.state.bytes()) {
                 damages.push(Damage { what: "the count of what a block holds", offset: first.at });
+            }
+        }
+        for first in (0..self.blocks()).filter_map(|block| self.chunks.page(block, 0)) {
+            if first.state.state() == BlockState::Overflow && !first.state.named.load(Ordering::Relaxed) {
+                damages.push(Damage { what: "a block of a value that no record names", offset: first.at });
             }
         }
         damages
