@@ -102,7 +102,7 @@ fn runs_at(chosen: &[Choice]) {
     let path = folder.path().join("place");
     let workload = Workload { records: 300, operations: 400, ..Workload::published("d").unwrap() };
     for (benchmark, phases) in [
-        (Benchmark::Ops, vec!["insert", "get", "get_many", "update", "delete", "remove"]),
+        (Benchmark::Ops, vec!["insert", "get", "get_many", "update", "blind_delete", "remove"]),
         (Benchmark::Ycsb(Box::new(workload)), vec!["load_d", "run_d"]),
         (
             Benchmark::Util(Overwrites { keys: vec![Keys::Etc], put: 50, ..Overwrites::default() }),

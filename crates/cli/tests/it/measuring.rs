@@ -6,6 +6,10 @@ use serde_json::Value;
 const TIMED: &str = "design phase medium threads records ops seconds mops p50_ns p99_ns p999_ns dram_bytes_per_record \
                      pm_bytes_per_record";
 
+/// The same of a basic operation.
+const TIMED_OPERATION: &str = "design phase medium threads records ops seconds mops own_ns p50_ns p99_ns p999_ns \
+                               dram_bytes_per_record pm_bytes_per_record";
+
 const COUNTED: &str = "design phase medium threads records ops pm_bytes_per_record fences_per_op \
                        lines_flushed_per_op lines_read_per_op media_write_bytes_per_op remote_writes_per_op \
                        remote_reads_per_op";
@@ -19,15 +23,15 @@ fn operations_are_measured_on_every_medium() {
     let (_folder, pool) = folder();
     let path = pool.to_str().unwrap();
     let cases: [(&[&str], &str); 4] = [
-        (&["--medium", "dram"], TIMED),
-        (&["--medium", "file"], TIMED),
-        (&["--medium", "file", "--pool", path, "--threads", "2"], TIMED),
+        (&["--medium", "dram"], TIMED_OPERATION),
+        (&["--medium", "file"], TIMED_OPERATION),
+        (&["--medium", "file", "--pool", path, "--threads", "2"], TIMED_OPERATION),
         (&["--medium", "sim"], COUNTED),
     ];
     for (flags, fields) in cases {
         let command = ["bench", "ops", "--records", "2k", "--ops", "500", "--json"].iter().chain(flags);
         let rows = objects(&succeed(command));
-        assert_eq!(phases(&rows), ["insert", "get", "get_many", "update", "delete", "remove"]);
+        assert_eq!(phases(&rows), ["insert", "get", "get_many", "update", "blind_delete", "remove"]);
         for row in rows {
             assert_eq!(names(&row), words(fields), "{flags:?}");
             assert_eq!((&row["design"], &row["medium"]), (&"quipu".into(), &flags[1].into()));
@@ -109,8 +113,8 @@ fn the_raw_store_is_one_word_and_reads_stand_among_writes() {
 #[test]
 fn limits_are_measured_when_asked_for() {
     let rows = objects(&succeed(["bench", "ops", "--records", "1k", "--ops", "500", "--roofline", "--json"]));
-    let mut fields = words(TIMED);
-    fields.push("roofline");
+    let mut fields = words(TIMED_OPERATION);
+    fields.extend(["roofline", "limit_mops", "limit_huge_mops"]);
     fields.sort_unstable();
     assert!(rows.iter().all(|row| names(row) == fields && row["roofline"].as_f64().unwrap() > 0.0));
 }
@@ -180,7 +184,7 @@ fn a_papers_evaluation_stands_beside_what_the_paper_says() {
     let update = ["insert", "update", "read_modify_write", "update_in_place"];
     // Timed and modelled, in the paper's order and late.
     assert_eq!(phases(&rows), [update.repeat(4), vec!["recovery", "reopen"]].concat());
-    let mut fields = words(TIMED);
+    let mut fields = words(TIMED_OPERATION);
     fields.extend(["paper", "figure", "setting"]);
     fields.sort_unstable();
     assert_eq!(names(&rows[0]), fields);

@@ -2,10 +2,10 @@
 //!
 //! Records have numbers; a key is its number spread over 64 bits, so consecutive inserts are far apart in
 //! every index. `insert` puts all records. `get`, `get_many`, `scan` (where keys have an order), `update`,
-//! `read_modify_write` and, where a design has it, `update_in_place` choose uniformly. `delete` and `remove`
-//! (which tells whether the record was there) share a random order and meet each record at most once. Every
-//! value read is checked for its key, its wholeness and its version. After the deletes a sample is read
-//! again: the deleted records must be absent and the others present.
+//! `read_modify_write` and, where a design has it, `update_in_place` choose uniformly. `blind_delete` and
+//! `remove` (which tells whether the record was there) share a random order and meet each record at most
+//! once. Every value read is checked for its key, its wholeness and its version. After the deletes a sample
+//! is read again: the deleted records must be absent and the others present.
 
 use super::ahead::{Ahead, Request};
 use super::batched::Batched;
@@ -14,6 +14,7 @@ use super::drive::{Access, Caller, Phase, drive};
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::{BenchError, Fault};
 use super::memory::Memory;
+use super::own_work::OwnWork;
 use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::roofline::{Limits, Roofline};
@@ -28,9 +29,9 @@ use std::ops::RangeInclusive;
 /// Keys of a batch.
 const BATCH: usize = 32;
 
-/// Records of a scan, and in the mean.
-const SCAN: RangeInclusive<u64> = 1..=100;
-const SCANNED: f64 = 50.5;
+/// Records of a scan: always as many, or chosen uniformly from a range.
+const SCAN: RangeInclusive<u64> = 100..=100;
+const SCAN_SOME: RangeInclusive<u64> = 1..=100;
 
 /// A phase of `ops` after the inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,16 +40,19 @@ pub enum OpsPhase {
     Get,
     /// Batches of 32.
     GetMany,
-    /// From a record on, 1 to 100 in the order of keys, where the design has one. One for 50 operations of
-    /// other phases.
+    /// From a record on, 100 in the order of keys, where the design has one. A scan counts as so many
+    /// operations of other phases.
     Scan,
+    /// The same of 1 to 100 records, as in YCSB's workload E.
+    ScanSome,
     /// A whole new value over the old one, which is not looked at.
     Update,
     /// The old value is read, and a whole new one put in its place.
     ReadModifyWrite,
     /// Eight bytes of the value, where the design can do that.
     UpdateInPlace,
-    /// Deletes that do not tell whether there was something to delete: of half of the records that go.
+    /// Blind deletes, which do not tell whether there was something to delete: of half of the records that
+    /// go.
     Delete,
     /// Deletes that do: of the rest.
     Remove,
@@ -56,15 +60,21 @@ pub enum OpsPhase {
 
 impl OpsPhase {
     /// The phases unless others are asked for.
-    pub const DEFAULT: [OpsPhase; 7] = [
+    pub const DEFAULT: [OpsPhase; 8] = [
         OpsPhase::Get,
         OpsPhase::GetMany,
         OpsPhase::Scan,
+        OpsPhase::ScanSome,
         OpsPhase::Update,
         OpsPhase::UpdateInPlace,
         OpsPhase::Delete,
         OpsPhase::Remove,
     ];
+}
+
+/// The mean of a range.
+fn mean(range: &RangeInclusive<u64>) -> f64 {
+    (range.start() + range.end()) as f64 / 2.0
 }
 
 /// Version of values that the update phase writes; the load writes version 0.
@@ -115,42 +125,57 @@ type PhaseOf<'a, E> = fn(&Run<'a, E>) -> Result<Row, BenchError>;
 /// Which of the limits a phase is compared with.
 type Compared = fn(Limits) -> f64;
 
+/// The parts of the [benchmark's own work](OwnWork) in an operation of a phase.
+type Own = fn(&OwnWork) -> f64;
+
+/// A phase that has run.
+type Ran = (Row, Compared, Own);
+
 impl<'a, E: Engine> Run<'a, E> {
     fn all(&self, roofline: Option<&mut Roofline>) -> Result<Vec<Row>, BenchError> {
         let write: Compared = |limits| limits.write_mops;
         let read: Compared = |limits| limits.read_mops;
         let both: Compared = |limits| limits.mixed(1.0, 1.0);
-        let scans: Compared = |limits| limits.read_mops / SCANNED;
-        let measured = |phase: &OpsPhase| -> (PhaseOf<'a, E>, Compared) {
+        let scans: Compared = |limits| limits.read_mops / mean(&SCAN);
+        let scans_of_some: Compared = |limits| limits.read_mops / mean(&SCAN_SOME);
+        let (key, pair): (Own, Own) = (|own| own.key, |own| own.key + own.value);
+        let (checked, scanned): (Own, Own) = (|own| own.key + own.check, |own| mean(&SCAN) * own.pair);
+        let measured = |phase: &OpsPhase| -> (PhaseOf<'a, E>, Compared, Own) {
             match phase {
-                OpsPhase::Get => (Run::get, read),
-                OpsPhase::GetMany => (Run::get_many, read),
-                OpsPhase::Scan => (Run::scan, scans),
-                OpsPhase::Update => (Run::update, write),
-                OpsPhase::ReadModifyWrite => (Run::read_modify_write, both),
-                OpsPhase::UpdateInPlace => (Run::update_in_place, write),
-                OpsPhase::Delete => (Run::delete, write),
-                OpsPhase::Remove => (Run::remove, write),
+                OpsPhase::Get => (Run::get, read, checked),
+                OpsPhase::GetMany => (Run::get_many, read, checked),
+                OpsPhase::Scan => (Run::scan, scans, scanned),
+                OpsPhase::ScanSome => (Run::scan_some, scans_of_some, |own| mean(&SCAN_SOME) * own.pair),
+                OpsPhase::Update => (Run::update, write, pair),
+                OpsPhase::ReadModifyWrite => {
+                    (Run::read_modify_write, both, |own| own.key + own.value + own.check)
+                }
+                OpsPhase::UpdateInPlace => (Run::update_in_place, write, key),
+                OpsPhase::Delete => (Run::delete, write, key),
+                OpsPhase::Remove => (Run::remove, write, key),
             }
         };
+        let own_work = OwnWork::of(self.session.config, self.keys, self.session.values);
         let mut bounds = Bounds::begin(roofline)?;
-        let mut rows = vec![(self.insert()?, write)];
+        let mut rows: Vec<Ran> = vec![(self.insert()?, write, pair)];
         bounds.between()?;
         for phase in &self.session.config.phases {
             let can_run = match phase {
                 OpsPhase::UpdateInPlace => self.has_updates_in_place(),
-                OpsPhase::Scan => self.opened.is_ordered(),
+                OpsPhase::Scan | OpsPhase::ScanSome => self.opened.is_ordered(),
                 _ => true,
             };
             if !can_run {
                 continue;
             }
-            let (run, limit) = measured(phase);
-            rows.push((run(self)?, limit));
+            let (run, limit, own) = measured(phase);
+            rows.push((run(self)?, limit, own));
             bounds.between()?;
         }
-        let limits = bounds.end()?;
-        Ok(rows.into_iter().map(|(row, limit)| row.against(limits.map(limit))).collect())
+        let roof = bounds.end()?;
+        let with_limits =
+            |(row, limit, own): Ran| Row { own_ns: own_work.as_ref().map(own), ..row.against(roof, limit) };
+        Ok(rows.into_iter().map(with_limits).collect())
     }
 
     fn records(&self) -> u64 {
@@ -289,20 +314,28 @@ impl<'a, E: Engine> Run<'a, E> {
     }
 
     fn scan(&self) -> Result<Row, BenchError> {
-        const NAME: &str = "scan";
+        self.scan_of("scan", SCAN)
+    }
+
+    fn scan_some(&self) -> Result<Row, BenchError> {
+        self.scan_of("scan_some", SCAN_SOME)
+    }
+
+    fn scan_of(&self, name: &str, count: RangeInclusive<u64>) -> Result<Row, BenchError> {
         let session = &self.session;
-        let phase = session.warmed(session.phase(NAME, self.operations().div_ceil(SCANNED as u64)));
+        let phase = session.warmed(session.phase(name, self.operations().div_ceil(mean(&count) as u64)));
         let last = last_key(self.keys, self.records());
         let row = self.measured(&phase, |thread| {
             let mut client = self.opened.client();
             let mut random = self.random(6, thread);
-            let mut scan = Scan::new(session, NAME, self.keys, &last);
+            let mut scan = Scan::new(session, name, self.keys, &last);
+            let count = count.clone();
             Ok(move |_| {
                 let record = random.random_range(0..self.records());
-                scan.run(&mut client, record, random.random_range(SCAN))
+                scan.run(&mut client, record, random.random_range(count.clone()))
             })
         })?;
-        Scan::new(session, NAME, self.keys, &last).all(self.opened, self.records())?;
+        Scan::new(session, name, self.keys, &last).all(self.opened, self.records())?;
         Ok(row)
     }
 
@@ -381,7 +414,7 @@ impl<'a, E: Engine> Run<'a, E> {
     }
 
     fn delete(&self) -> Result<Row, BenchError> {
-        const NAME: &str = "delete";
+        const NAME: &str = "blind_delete";
         let session = &self.session;
         let (order, deletes) = (self.order(), self.blind_deletes());
         let phase = session.phase(NAME, deletes);

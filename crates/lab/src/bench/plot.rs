@@ -214,7 +214,9 @@ mod tests {
         let designs: Vec<String> = (0..12).map(|number| format!("engine{number}:process")).collect();
         let rows: Vec<Row> = designs
             .iter()
-            .flat_map(|design| ["insert", "get", "get_many", "update", "delete"].map(|phase| (design, phase)))
+            .flat_map(|design| {
+                ["insert", "get", "get_many", "update", "blind_delete"].map(|phase| (design, phase))
+            })
             .map(|(design, phase)| row(design, phase, 12.5, Some(0.25)))
             .collect();
         let picture = plot(&"a long title ".repeat(30), &["a long note ".repeat(50)], &rows);

@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::drive::Outcome;
 use super::memory::Memory;
+use super::roofline::{Limits, Roof};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
@@ -45,8 +46,14 @@ pub struct Row {
     pub dram_bytes_per_record: Option<f64>,
     /// Bytes of the heap's segments in use at the end of the phase.
     pub pm_bytes_per_record: Option<f64>,
-    /// Share of the medium's limit for this kind of operation.
+    /// Share of the medium's limit for this kind of operation, in ordinary pages.
     pub roofline: Option<f64>,
+    /// That limit, in million operations a second.
+    pub limit_mops: Option<f64>,
+    /// The same limit in huge pages.
+    pub limit_huge_mops: Option<f64>,
+    /// Time of an operation that is the benchmark's own: it draws keys and values, and checks values.
+    pub own_ns: Option<f64>,
     /// Puts of an operation that returned because another one had overwritten them, if there were any.
     pub eliminated_per_op: Option<f64>,
     /// Fences of an operation.
@@ -182,9 +189,11 @@ impl Row {
         self
     }
 
-    /// Fills in the share of a limit, in million operations a second.
-    pub(super) fn against(mut self, limit: Option<f64>) -> Row {
-        self.roofline = self.mops.zip(limit).map(|(mops, limit)| mops / limit);
+    /// Fills in the share of a limit, and the limit.
+    pub(super) fn against(mut self, roof: Option<Roof>, limit: impl Fn(Limits) -> f64) -> Row {
+        self.limit_mops = roof.map(|roof| limit(roof.ordinary));
+        self.limit_huge_mops = roof.and_then(|roof| roof.huge).map(limit);
+        self.roofline = self.mops.zip(self.limit_mops).map(|(mops, limit)| mops / limit);
         self
     }
 
@@ -227,6 +236,8 @@ mod tests {
             "dram_bytes_per_record",
             "pm_bytes_per_record",
             "roofline",
+            "limit_mops",
+            "limit_huge_mops",
         ];
         expected.sort_unstable();
         let timed = Row {
@@ -239,8 +250,11 @@ mod tests {
             pm_bytes_per_record: Some(1.0),
             ..Row::default()
         };
-        assert_eq!(names(&timed.clone().against(Some(2.0))), expected);
-        assert!(!names(&timed.against(None)).contains(&"roofline".to_owned()));
+        let limits = Limits { write_mops: 2.0, read_mops: 4.0 };
+        let roof = Roof { ordinary: limits, huge: Some(limits) };
+        assert_eq!(names(&timed.clone().against(Some(roof), |limits| limits.write_mops)), expected);
+        let without = names(&timed.against(None, |limits| limits.write_mops));
+        assert!(!without.iter().any(|name| name == "roofline" || name.starts_with("limit")));
 
         let mut expected = [
             "design",

@@ -5,7 +5,8 @@
 //! limit* appends records with non-temporal stores and one fence each. The *read limit* loads an index word
 //! at a random place and copies the record that it names; one read does not wait for another, so that they
 //! overlap as far as the processor can. Memory comes in ordinary pages: huge pages are then a gain of the
-//! store and not of the limit.
+//! store and not of the limit. The limits in huge pages, which a store in memory has, are measured once, in
+//! the beginning, and stand beside.
 //!
 //! The care is that of the operations: everything is touched and written once beforehand, threads begin
 //! behind the same barrier, and indices are drawn inside the loop. A repetition takes a fraction of a second,
@@ -48,6 +49,19 @@ impl Limits {
     }
 }
 
+/// The limits that results are compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Roof {
+    /// Those in ordinary pages: shares are of these.
+    pub ordinary: Limits,
+    /// Those in huge pages, of memory that can have them.
+    pub huge: Option<Limits>,
+}
+
+/// Repetitions of the limits before a design; between its phases there is one each, and as many again at the
+/// end.
+pub(super) const REPETITIONS: usize = 3;
+
 /// Measures the limits; holds the memory that this takes.
 pub struct Roofline {
     records: Region,
@@ -57,18 +71,31 @@ pub struct Roofline {
     stride: u64,
     threads: usize,
     repetitions: Vec<Limits>,
+    huge: Option<Limits>,
 }
 
 impl Roofline {
-    /// Makes and touches as many records as the benchmark will have, and an index of them in random order.
+    /// Measures the limits in huge pages. Then makes and touches as many records as the benchmark will have,
+    /// and an index of them in random order.
     pub fn new(config: &Config) -> Result<Roofline, BenchError> {
         config.check_run()?;
+        let mut huge = None;
+        if config.pool.is_none() {
+            let mut roofline = Roofline::in_pages(config, Pages::Huge)?;
+            for _ in 0..REPETITIONS {
+                huge = Some(roofline.repeat()?.ordinary);
+            }
+        }
+        Ok(Roofline { huge, ..Roofline::in_pages(config, Pages::Ordinary)? })
+    }
+
+    fn in_pages(config: &Config, pages: Pages) -> Result<Roofline, BenchError> {
         let size = config.record_bytes();
         let stride = size.next_multiple_of(WORD);
         let count = config.records.max(config.threads as u64);
-        let records = scratch(config, count * stride)?;
+        let records = scratch(config, count * stride, pages)?;
         let index_bytes = (count * WORD).next_multiple_of(4096);
-        let index = Region::dram(index_bytes, Pages::Ordinary)?;
+        let index = Region::dram(index_bytes, pages)?;
         index.prefault(0, index_bytes)?;
         let order = Permutation::new(count, config.seed);
         let filling: Vec<u8> = (0..size).map(|byte| byte as u8).collect();
@@ -78,7 +105,7 @@ impl Roofline {
         }
         records.fence();
         let threads = config.threads;
-        Ok(Roofline { records, index, count, size, stride, threads, repetitions: Vec::new() })
+        Ok(Roofline { records, index, count, size, stride, threads, repetitions: Vec::new(), huge: None })
     }
 
     /// Forgets the repetitions so far: what follows is compared with limits of its own time.
@@ -87,7 +114,7 @@ impl Roofline {
     }
 
     /// Measures once more, and returns the limits of all repetitions since the last restart.
-    pub fn repeat(&mut self) -> Result<Limits, BenchError> {
+    pub fn repeat(&mut self) -> Result<Roof, BenchError> {
         let limits = Limits { write_mops: self.writes()?, read_mops: self.reads()? };
         self.repetitions.push(limits);
         Ok(self.limits())
@@ -95,16 +122,17 @@ impl Roofline {
 
     /// The median of the repetitions, each limit by itself: a phase is one long stretch, and takes the
     /// machine's good and bad moments as they come; so must what it is compared with.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> Roof {
         let median = |limit: fn(&Limits) -> f64| {
             let mut sorted: Vec<f64> = self.repetitions.iter().map(limit).collect();
             sorted.sort_unstable_by(f64::total_cmp);
             sorted.get(sorted.len() / 2).copied().unwrap_or_default()
         };
-        Limits {
+        let ordinary = Limits {
             write_mops: median(|limits| limits.write_mops),
             read_mops: median(|limits| limits.read_mops),
-        }
+        };
+        Roof { ordinary, huge: self.huge }
     }
 
     /// The number of the repetition that is under way.

@@ -8,7 +8,7 @@ use super::error::{BenchError, Fault};
 use super::memory::Memory;
 use super::progress::Progress;
 use super::report::Row;
-use super::roofline::{Limits, Roofline};
+use super::roofline::{REPETITIONS, Roof, Roofline};
 use crate::workload::{KeyShape, Values};
 use quipu::MediumKind;
 use std::error::Error;
@@ -19,10 +19,6 @@ pub(super) const WARM_UP: u64 = 50_000;
 
 /// Records that are read again, untimed, to see that a phase did what it says.
 pub(super) const REREAD: u64 = 100_000;
-
-/// Repetitions of the limits before a design; between its phases there is one each, and as many again at the
-/// end.
-const LIMIT_REPETITIONS: usize = 3;
 
 /// One design in its pool, or another engine in its place.
 pub(super) struct Session<'a, E: Engine> {
@@ -207,7 +203,7 @@ impl<'a> Bounds<'a> {
         if let Some(roofline) = &mut bounds.0 {
             roofline.restart();
         }
-        for _ in 0..LIMIT_REPETITIONS {
+        for _ in 0..REPETITIONS {
             bounds.between()?;
         }
         Ok(bounds)
@@ -219,8 +215,8 @@ impl<'a> Bounds<'a> {
     }
 
     /// The last repetitions, and what came out.
-    pub(super) fn end(mut self) -> Result<Option<Limits>, BenchError> {
-        for _ in 0..LIMIT_REPETITIONS {
+    pub(super) fn end(mut self) -> Result<Option<Roof>, BenchError> {
+        for _ in 0..REPETITIONS {
             self.between()?;
         }
         Ok(self.0.map(|roofline| roofline.limits()))

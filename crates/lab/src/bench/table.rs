@@ -8,7 +8,7 @@ const PERCENT: f64 = 100.0;
 const MIB: f64 = 1.0 / (1 << 20) as f64;
 
 /// The columns: the field of a row's JSON, the header, and for numbers a factor and the decimals.
-const COLUMNS: [(&str, &str, f64, usize); 46] = [
+const COLUMNS: [(&str, &str, f64, usize); 49] = [
     ("setting", "setting", 1.0, 0),
     ("design", "design", 1.0, 0),
     ("phase", "phase", 1.0, 0),
@@ -33,7 +33,10 @@ const COLUMNS: [(&str, &str, f64, usize); 46] = [
     ("helped_writes", "writes helped", 1.0, 0),
     ("stalled_writes", "stalled", 1.0, 0),
     ("stalled_ms", "stalled ms", 1.0, 0),
+    ("own_ns", "bench's own ns", 1.0, 0),
     ("roofline", "% of limit", PERCENT, 1),
+    ("limit_mops", "limit Mops/s", 1.0, 1),
+    ("limit_huge_mops", "in huge pages", 1.0, 1),
     ("p50_ns", "p50 ns", 1.0, 0),
     ("p99_ns", "p99 ns", 1.0, 0),
     ("p999_ns", "p99.9 ns", 1.0, 0),

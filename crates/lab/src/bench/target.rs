@@ -80,10 +80,10 @@ fn touched(region: Region) -> Result<Region, BenchError> {
 }
 
 /// A region beside the pool, of the same medium, for measuring the medium alone. Removed from its directory
-/// at once, so that it disappears with the last use.
-pub(super) fn scratch(config: &Config, bytes: u64) -> Result<Region, BenchError> {
+/// at once, so that it disappears with the last use. Only memory comes in the pages that are asked for.
+pub(super) fn scratch(config: &Config, bytes: u64, pages: Pages) -> Result<Region, BenchError> {
     let bytes = bytes.next_multiple_of(4096);
-    let Some(pool) = &config.pool else { return memory(bytes, Pages::Ordinary) };
+    let Some(pool) = &config.pool else { return memory(bytes, pages) };
     let mut path = pool.clone().into_os_string();
     path.push(".limit");
     let path = PathBuf::from(path);
@@ -100,12 +100,11 @@ pub(super) fn bare(config: &Config, bytes: u64) -> Result<Region, BenchError> {
     let bytes = bytes.next_multiple_of(4096);
     match (config.medium, &config.pool) {
         (MediumKind::Sim, _) => Ok(Region::sim(SimOptions { len: bytes, ..SimOptions::default() })),
-        (_, Some(_)) => scratch(config, bytes),
+        (_, Some(_)) => scratch(config, bytes, Pages::Ordinary),
         (_, None) => own_memory(config, bytes),
     }
 }
 
-/// Large pages are the store's to use; the limits are measured without them.
 fn own_memory(config: &Config, bytes: u64) -> Result<Region, BenchError> {
     if config.persists { memory(bytes, Pages::Huge) } else { touched(Region::volatile(bytes, Pages::Huge)?) }
 }

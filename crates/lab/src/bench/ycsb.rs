@@ -96,10 +96,10 @@ impl<E: Engine> Run<'_, E> {
         let load = self.load()?;
         bounds.between()?;
         let run = self.run()?;
-        let limits = bounds.end()?;
+        let roof = bounds.end()?;
         let (reads, writes) = self.accesses();
         let mixed = |limits: Limits| limits.mixed(reads, writes);
-        Ok([load.against(limits.map(|limits| limits.write_mops)), run.against(limits.map(mixed))])
+        Ok([load.against(roof, |limits| limits.write_mops), run.against(roof, mixed)])
     }
 
     /// Reads and writes of an average operation.

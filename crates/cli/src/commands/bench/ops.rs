@@ -13,11 +13,12 @@ Examples:
   quipu bench ops --batch 16                                # log batching
   quipu bench ops --medium sim --records 20k --json";
 
-/// Measure insert, get, get_many, scan, update and delete, each alone.
+/// Measure insert, get, get_many, scan, update, blind_delete and remove, each alone.
 ///
-/// Insert puts all records. Get, get_many and update choose among them uniformly. Scan, where the design
-/// keeps keys in order, reads 1 to 100 records from a random one on, once for 50 operations of the others.
-/// Delete takes the records in random order. Every value read is checked.
+/// Insert puts all records. Get, get_many and update choose among them uniformly. Where the design keeps keys
+/// in order, scan reads 100 records from a random one on, and scan_some 1 to 100. Blind_delete takes records
+/// in random order, and is not told whether they were there; remove is. Every value read is checked. The
+/// benchmark's own work, which counts in every result, is measured alone and printed beside it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -32,7 +33,8 @@ pub struct Args {
     /// for every 32). A put is answered when its batch is durable.
     #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
     batch: usize,
-    /// Measure the limits of the medium too, and give every result as a share of one.
+    /// Measure the limits of the medium too, in ordinary and in huge pages, and give every result as a share
+    /// of one in ordinary pages.
     #[arg(long)]
     roofline: bool,
 }

@@ -126,8 +126,9 @@ impl<E: Engine> Run<'_, E> {
             let steady = is_steady(&paces);
             if seconds >= self.overwrites.seconds && (steady || paces.len() >= MOST_WINDOWS) {
                 let put = self.overwrites.put as f64 / 100.0;
-                let limit = bounds.end()?.map(|limits: Limits| limits.mixed(1.0 - put, put));
-                let row = self.row(last, mops, steady).against(limit);
+                let roof = bounds.end()?;
+                let mixed = |limits: Limits| limits.mixed(1.0 - put, put);
+                let row = self.row(last, mops, steady).against(roof, mixed);
                 self.reread()?;
                 return Ok(row);
             }
