@@ -39,8 +39,8 @@ fn closed(options: &Options) -> Region {
     region
 }
 
-/// A small value that replaces one in blocks of its own gives these back, whether its client publishes it with
-/// a later put or another thread does.
+/// A small value that replaces one in blocks of its own gives these back, whether its client publishes it
+/// with a later put or another thread does.
 #[test]
 fn blocks_of_a_replaced_value_are_free_again() {
     for (design, publishes_late) in
