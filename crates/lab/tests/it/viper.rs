@@ -64,6 +64,29 @@ fn blocks_of_a_replaced_value_are_free_again() {
     }
 }
 
+/// A put was refused for damage of the value that it replaces, although the new one was in force by then.
+#[test]
+fn damage_of_the_replaced_value_does_not_refuse_a_put() {
+    for late in ["on", "off"] {
+        let options = options(RecordForm::Variable).set("late", late).expect("a setting");
+        let region = region();
+        let mut store = Store::create_on(region.clone(), &options).expect("a new pool");
+        let mut client = store.client();
+        client.put(b"large", &[7; 100_000]).expect("room");
+        let mut bytes = vec![0; region.len() as usize];
+        region.read_racing(0, &mut bytes);
+        let value = bytes.windows(1000).position(|window| window == [7; 1000]).expect("the value") as u64;
+        // The number before a piece of a value, which the record proves by its own.
+        region.store(value - 8, region.load(value - 8) ^ 1);
+        client.put(b"large", b"small").expect("the new value needs nothing of the old one");
+        (0..3u8).for_each(|number| client.put(&[number], b"another").expect("room"));
+        assert_eq!(client.get(b"large").expect("sound"), Some(b"small".to_vec()));
+        drop(client);
+        let damage = store.check(&|_, _| ()).expect("a check").damage;
+        assert!(!damage.places.is_empty(), "late {late}: the damage is told");
+    }
+}
+
 /// Deletes, updates in place and reclamation draw no number, which is what else tells the superblock that the
 /// pool is in use.
 #[test]
