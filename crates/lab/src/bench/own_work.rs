@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_takes_some_time_and_less_than_a_microsecond() {
+    fn each_part_is_measured_in_nanoseconds() {
         let config = Config::default();
         let work = OwnWork::of(&config, config.keys().unwrap(), config.values().unwrap()).unwrap();
         let OwnWork { key, value, check, pair } = work;

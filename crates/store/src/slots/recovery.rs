@@ -89,7 +89,7 @@ impl Ahead {
         let mut key = self.left.take().map(|left| left.key).unwrap_or_default();
         key.clear();
         key.extend_from_slice(found.key);
-        let FoundSlot { location, stands, .. } = *found;
+        let (location, stands) = (found.location(), found.stands);
         let waiting = Waiting { location, place: found.sized(), stands, hash, key };
         self.left = self.ring[self.next].replace(waiting);
         self.next = (self.next + 1) % AHEAD;

@@ -27,8 +27,8 @@ use std::ops::Range;
 /// A record that a scan found.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundSlot<'a> {
-    /// Where it is, and its sequence number.
-    pub location: Location,
+    /// Where it is.
+    pub offset: Offset,
     /// Its key.
     pub key: &'a [u8],
     /// The rest of what is known of it.
@@ -36,9 +36,14 @@ pub struct FoundSlot<'a> {
 }
 
 impl FoundSlot<'_> {
+    /// Where it is, and its sequence number.
+    pub fn location(&self) -> Location {
+        Location { offset: self.offset, sequence: self.stands.sequence }
+    }
+
     /// Where it is, with its length.
     pub fn sized(&self) -> SizedOffset {
-        SizedOffset::new(self.location.offset, if self.stands.has_blocks { 0 } else { self.stands.len })
+        SizedOffset::new(self.offset, if self.stands.has_blocks { 0 } else { self.stands.len })
     }
 }
 
@@ -137,7 +142,7 @@ impl SlotHeap {
             let kind = self.kind_of(&first).unwrap_or(BlockKind::Pages);
             let (before, mut live, mut bytes) = (damages.len(), 0, 0);
             damages.extend(self.scan_pages(block, kind, &mut |page, record| {
-                if !self.is_dead(page, record.location.offset.position()) {
+                if !self.is_dead(page, record.offset.position()) {
                     (live, bytes) = (live + 1, bytes + record.stands.len);
                     found(record);
                 }
@@ -210,10 +215,9 @@ impl SlotHeap {
         if let Some(shape) = self.shape() {
             for slot in self.set_slots(page)? {
                 let sequence = self.copy_slot(page, slot, 0, &mut record);
-                let location = Location { offset: at(slot), sequence };
                 let key = &record[..shape.key as usize];
                 let stands = Stands { sequence, len: shape.size, is_tombstone: false, has_blocks: false };
-                found(&FoundSlot { location, key, stands });
+                found(&FoundSlot { offset: at(slot), key, stands });
             }
             return Ok(());
         }
@@ -231,9 +235,8 @@ impl SlotHeap {
                 }
                 record.clear();
                 let sequence = self.append_entry(page, position, &entry, 0, &mut record);
-                let location = Location { offset: at(position), sequence };
                 let stands = Stands { sequence, len: entry.record_len(), is_tombstone, has_blocks };
-                found(&FoundSlot { location, key: &record[..entry.key as usize], stands });
+                found(&FoundSlot { offset: at(position), key: &record[..entry.key as usize], stands });
             }
             position = SlotHeap::behind(position, &entry);
         }

@@ -43,8 +43,8 @@ fn marked_in(snapshot: &Snapshot, image: &Image) -> Marked {
         SlotHeap::new(&Neighbor::default(), space, certifier, clock, pacman(), RESERVE).expect("settings");
     assert_eq!(damages, []);
     let mut marked = Marked::new();
-    let damages = heap
-        .scan(0..heap.blocks(), |found| marked.push((found.location.sequence, found.stands.is_tombstone)));
+    let damages =
+        heap.scan(0..heap.blocks(), |found| marked.push((found.stands.sequence, found.stands.is_tombstone)));
     assert_eq!(damages, []);
     marked
 }

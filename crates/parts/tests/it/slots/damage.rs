@@ -161,7 +161,7 @@ fn no_bytes_make_a_heap_panic() {
             let (heap, _) =
                 SlotHeap::new(&Neighbor::default(), space, certifier, clock, settings, 1).expect("settings");
             let mut found = Vec::new();
-            heap.scan(0..heap.blocks(), |record| found.push(record.location.offset));
+            heap.scan(0..heap.blocks(), |record| found.push(record.offset));
             heap.open_blocks().expect("room");
             let mut buffer = Vec::new();
             for offset in offsets.into_iter().chain(found) {

@@ -79,7 +79,8 @@ pub fn recover(region: &Region, settings: SlotSettings, reserve: usize) -> Recov
     let mut losers = Vec::new();
     let middle = heap.blocks() / 2;
     for range in [middle..heap.blocks(), 0..middle] {
-        damages.extend(heap.scan(range, |&FoundSlot { location, key, .. }| {
+        damages.extend(heap.scan(range, |found: &FoundSlot<'_>| {
+            let (location, key) = (found.location(), found.key);
             heap.clock().pass(location.sequence);
             match records.get_mut(key) {
                 None => drop(records.insert(key.to_vec(), location)),
