@@ -4,9 +4,31 @@
 //! by instructions that the compiler does not look into; the result is a mix of old and new bytes, which the
 //! caller validates.
 
+use crate::region::Region;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 const WORD: usize = 8;
+
+impl Region {
+    /// Appends the `len` bytes behind `prefix` to `out`, if `prefix` stands at `offset`, and tells whether it
+    /// does. Others may be changing any of these bytes: then the answer means nothing, and what was appended
+    /// is a mix.
+    #[inline(always)]
+    pub fn append_behind_racing(&self, offset: u64, prefix: &[u8], len: u64, out: &mut Vec<u8>) -> bool {
+        let (src, len) = (self.at_to_read(offset, prefix.len() as u64 + len), len as usize);
+        out.reserve(len);
+        // SAFETY: in bounds by `at_to_read`; the room behind the bytes of `out` was just made, and is
+        // filled before it counts.
+        unsafe {
+            if !equals(src, prefix) {
+                return false;
+            }
+            racing(src.add(prefix.len()), out.as_mut_ptr().add(out.len()), len);
+            out.set_len(out.len() + len);
+        }
+        true
+    }
+}
 
 /// Loads the aligned word that holds `address`.
 ///
@@ -24,7 +46,7 @@ unsafe fn word_around(address: usize) -> u64 {
 /// # Safety
 /// The aligned words that cover the source must be mapped, and `dst` valid for `len` writes that do not
 /// overlap them. The caller tolerates any mix of old and new bytes of other writers.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn racing(src: *const u8, dst: *mut u8, len: usize) {
     if (src as usize | len).is_multiple_of(WORD) {
         // SAFETY: whole words.
@@ -56,7 +78,7 @@ unsafe fn ragged(src: *const u8, dst: *mut u8, len: usize) {
 ///
 /// # Safety
 /// As for [`racing`]; `src` and `len` must be multiples of a word.
-#[inline]
+#[inline(always)]
 unsafe fn whole_words(src: *const u8, dst: *mut u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     if len >= crate::arch::VECTOR {

@@ -301,7 +301,7 @@ impl Region {
 
     /// Appends bytes that others may be changing to `out`: a mix of old and new ones, for the caller to
     /// validate.
-    #[inline]
+    #[inline(always)]
     pub fn append_racing(&self, offset: u64, len: u64, out: &mut Vec<u8>) {
         let (src, len) = (self.at_to_read(offset, len), len as usize);
         out.reserve(len);
@@ -324,7 +324,7 @@ impl Region {
 
     /// The first of some bytes that are about to be read.
     #[inline(always)]
-    fn at_to_read(&self, offset: u64, len: u64) -> *const u8 {
+    pub(crate) fn at_to_read(&self, offset: u64, len: u64) -> *const u8 {
         let src = self.at(offset, len);
         self.note_read(offset, len);
         src

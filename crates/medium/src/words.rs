@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 impl Region {
     /// Loads an aligned word atomically (acquire).
-    #[inline]
+    #[inline(always)]
     pub fn load(&self, offset: u64) -> u64 {
         let word = self.word(offset);
         if let Some(sim) = self.simulator() {

@@ -113,7 +113,7 @@ fn speed(guard: &Guard<'_>, count: u64) {
             index.prefetch(sought(*key));
         }
         for key in keys {
-            if let Some(candidate) = index.candidate(guard, sought(key)) {
+            if let Some(candidate) = index.candidate(guard, sought(key), None) {
                 quipu_medium::arch::prefetch(&raw const records[(candidate - 1) as usize * RECORD_WORDS]);
             }
         }
@@ -164,7 +164,7 @@ fn speed(guard: &Guard<'_>, count: u64) {
     }
     let stats = index.stats();
     measure("remove", count, |n| {
-        index.take(guard, sought(n), |found| found == reference(n)).expect("it never fails");
+        index.take(guard, sought(n), None, |found| found == reference(n)).expect("it never fails");
     });
     assert_eq!(index.len(guard).expect("it never fails"), 0);
     println!("  {stats:?}");

@@ -32,18 +32,22 @@ fn key(bytes: &[u8]) -> Key<'_> {
     Key { bytes, hash: 0 }
 }
 
-fn put(index: &Masstree, guard: &Guard<'_>, number: u64) {
+fn put(index: &Masstree, guard: &Guard<'_>, number: u64, near: Option<u64>) {
     let never = |_| unreachable!("it has the keys");
     let rehash = |_| unreachable!("it has the keys");
-    index.upsert(guard, key(&bytes(number)), number, None, never, &rehash).expect("room");
+    index.upsert(guard, key(&bytes(number)), number, near, never, &rehash).expect("room");
 }
 
-fn take(index: &Masstree, guard: &Guard<'_>, number: u64) -> Option<u64> {
-    index.take(guard, key(&bytes(number)), |_| unreachable!("it has the keys")).expect("sound")
+fn take(index: &Masstree, guard: &Guard<'_>, number: u64, near: Option<u64>) -> Option<u64> {
+    index.take(guard, key(&bytes(number)), near, |_| unreachable!("it has the keys")).expect("sound")
 }
 
-/// Whether any order goes wrong.
+/// Whether any order goes wrong, by the way from the root or by a hint.
 fn fails(case: &'static Case) -> bool {
+    fails_by(case, false) || fails_by(case, true)
+}
+
+fn fails_by(case: &'static Case, has_hint: bool) -> bool {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.max_branches = 20_000;
@@ -52,24 +56,25 @@ fn fails(case: &'static Case) -> bool {
         let (reader, writer) = (collector.register(), collector.register());
         {
             let guard = writer.pin();
-            (1..=case.keys).for_each(|number| put(&index, &guard, number * 100));
-            case.removed.clone().for_each(|number| _ = take(&index, &guard, number * 100));
+            (1..=case.keys).for_each(|number| put(&index, &guard, number * 100, None));
+            case.removed.clone().for_each(|number| _ = take(&index, &guard, number * 100, None));
         }
-        let seen = Arc::clone(&index);
+        let hint = |number| has_hint.then(|| index.prefetch(key(&bytes(number)))).flatten();
+        let (seen, near) = (Arc::clone(&index), hint(case.reads));
         let thread = loom::thread::spawn(move || {
             let sought = bytes(case.reads);
             let never = |_| unreachable!("it has the keys");
-            let found = seen.get(&reader.pin(), key(&sought), never).expect("sound");
+            let found = seen.get_near(&reader.pin(), key(&sought), near, never).expect("sound");
             let may_be_absent = case.takes == Some(case.reads);
             assert!(found == Some(case.reads) || found.is_none() && may_be_absent, "found {found:?}");
             drop(reader);
         });
         let guard = writer.pin();
         if let Some(number) = case.takes {
-            assert_eq!(take(&index, &guard, number), Some(number));
+            assert_eq!(take(&index, &guard, number, hint(number)), Some(number));
         }
         if let Some(number) = case.puts {
-            put(&index, &guard, number);
+            put(&index, &guard, number, hint(number));
         }
         drop(guard);
         thread.join().unwrap();

@@ -51,7 +51,7 @@ fn put(index: &Masstree, guard: &Guard<'_>, key: &[u8], word: u64) {
 
 fn take(index: &Masstree, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
     let key = Key { bytes: key, hash: 0 };
-    index.take(guard, key, |_| unreachable!("it has the keys")).expect("sound")
+    index.take(guard, key, None, |_| unreachable!("it has the keys")).expect("sound")
 }
 
 fn len(index: &Masstree) -> u64 {

@@ -85,11 +85,8 @@ fn pools_of_every_format_open() {
             std::fs::copy(folder().join(format!("{version}-{ending}.bin")), &path).unwrap();
             for verify in [true, false] {
                 let mut store = Store::open(&path, &options().verify(verify)).unwrap();
-                assert_eq!(
-                    store.recovery().from_checkpoint,
-                    ending == "closed" && !verify,
-                    "{version} {ending}"
-                );
+                // The checkpoints of these pools have an index of another hash.
+                assert!(!store.recovery().from_checkpoint, "{version} {ending}");
                 assert!(store.recovery().lost.is_empty());
                 verify_beside(&mut store, &contents, EXPIRED);
                 assert_eq!(store.client().expiry(b"expires").unwrap(), Some(quipu::Expiry::At(FAR)));

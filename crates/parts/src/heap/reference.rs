@@ -62,6 +62,12 @@ impl Reference {
         ZoneId(((self.0 & ((1 << TAG_SHIFT) - 1)) >> (zone_shift - 3)) as u32)
     }
 
+    /// How many bytes behind the beginning of the first zone it is, where zones stand behind each other.
+    #[inline]
+    pub fn distance(self) -> u64 {
+        (self.0 & ((1 << TAG_SHIFT) - 1)) << 3
+    }
+
     /// The offset within the zone in bytes, given the zone size.
     #[inline]
     pub fn offset(self, zone_shift: u32) -> u64 {

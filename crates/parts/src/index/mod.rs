@@ -12,6 +12,7 @@ mod chain;
 mod count;
 mod cursor;
 mod directory;
+mod eight;
 pub mod fastfair;
 pub mod hash;
 mod hint;

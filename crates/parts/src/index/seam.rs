@@ -136,22 +136,28 @@ pub trait Index: Send + Sync + 'static {
     /// A word that was replaced and is not durable yet.
     type Unflushed: Send;
 
-    /// The hash of a key, by which its writers exclude each other too. An index that keeps no keys but hashes
-    /// takes one that tells keys of eight bytes apart by itself.
-    #[inline]
+    /// The hash of a key, by which its writers exclude each other too. It tells keys of eight bytes apart by
+    /// itself, and is sooner computed for them.
+    #[inline(always)]
     fn key_hash(certifier: &Certifier, key: &[u8]) -> u64 {
-        certifier.key_hash(key)
+        match key.try_into() {
+            Ok(number) => certifier.permuted(u64::from_le_bytes(number)),
+            Err(_) => certifier.key_hash(key),
+        }
     }
 
-    /// Asks for the lines that a lookup of the key reads.
-    fn prefetch(&self, key: Key<'_>);
+    /// Asks for the lines that a lookup of the key reads. Tells a hint to where it most likely stands, if
+    /// that was seen on the way: it may save another way there. It proves nothing, and never gets too old.
+    fn prefetch(&self, key: Key<'_>) -> Option<u64>;
 
-    /// Asks for the lines that a change of the key reads and writes. Tells a hint to where it most likely
-    /// stands, if that was seen on the way.
+    /// Asks for the lines that a change of the key reads and writes. The answer is that of
+    /// [`prefetch`](Index::prefetch).
     fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64>;
 
-    /// The word that most likely is the key's, to prefetch its record.
-    fn candidate(&self, guard: &Guard<'_>, key: Key<'_>) -> Option<u64>;
+    /// The word that most likely is the key's. An index that is not [durable](Index::DURABLE) certainly had
+    /// it for a key when it was asked; most likely for this one. `near` is the answer of
+    /// [`prefetch`](Index::prefetch).
+    fn candidate(&self, guard: &Guard<'_>, key: Key<'_>, near: Option<u64>) -> Option<u64>;
 
     /// The word of a key. `matches` says whether a word is the key's, where the index cannot tell by itself;
     /// it may be shown one that has just been replaced, whose record the guard keeps.
@@ -161,6 +167,19 @@ pub trait Index: Send + Sync + 'static {
         key: Key<'_>,
         matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError>;
+
+    /// As [`get`](Index::get), with the answer of [`prefetch`](Index::prefetch) or of
+    /// [`prefetch_to_write`](Index::prefetch_to_write).
+    #[inline(always)]
+    fn get_near(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        _near: Option<u64>,
+        matches: impl FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, IndexError> {
+        self.get(guard, key, matches)
+    }
 
     /// Whether a key has this word. Flushes nothing and waits for nobody.
     fn names(&self, guard: &Guard<'_>, key: Key<'_>, word: u64) -> Result<bool, IndexError> {
@@ -203,11 +222,13 @@ pub trait Index: Send + Sync + 'static {
     /// Lets the key have `new` if it still has `old`; says whether it did.
     fn replace(&self, guard: &Guard<'_>, key: Key<'_>, old: u64, new: u64) -> Result<bool, IndexError>;
 
-    /// Removes a key and returns its word, for which `matches` said yes if the index had to ask.
+    /// Removes a key and returns its word, for which `matches` said yes if the index had to ask. `near` is as
+    /// for [`upsert`](Index::upsert).
     fn take(
         &self,
         guard: &Guard<'_>,
         key: Key<'_>,
+        near: Option<u64>,
         matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError>;
 

@@ -12,6 +12,11 @@ pub const HEADER: u64 = 24;
 /// The bytes that tell a record's length: one word, and so within one line.
 pub const LENGTHS: Range<u64> = BODY as u64..HEADER;
 
+/// Where flags and lengths stand in that word; the kind is its lowest byte.
+pub(super) const FLAGS_SHIFT: u32 = 8;
+pub(super) const KEY_LEN_SHIFT: u32 = 16;
+pub(super) const VALUE_LEN_SHIFT: u32 = 32;
+
 /// Where the part of a record begins that is hashed as bytes: behind check and sequence number.
 pub(super) const BODY: usize = 16;
 
@@ -39,8 +44,9 @@ pub struct Header {
 const _: () = assert!(size_of::<Header>() == HEADER as usize);
 const _: () = assert!(std::mem::offset_of!(Header, sequence) == SEQUENCE);
 const _: () = assert!(std::mem::offset_of!(Header, kind) == BODY);
-const _: () = assert!(std::mem::offset_of!(Header, key_len) == 18);
-const _: () = assert!(std::mem::offset_of!(Header, value_len) == 20);
+const _: () = assert!(std::mem::offset_of!(Header, flags) == BODY + FLAGS_SHIFT as usize / 8);
+const _: () = assert!(std::mem::offset_of!(Header, key_len) == BODY + KEY_LEN_SHIFT as usize / 8);
+const _: () = assert!(std::mem::offset_of!(Header, value_len) == BODY + VALUE_LEN_SHIFT as usize / 8);
 
 /// Flag of a record that expires. Its field, the first of the optional ones, is the time of expiry in
 /// milliseconds since 1970.

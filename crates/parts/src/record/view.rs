@@ -1,7 +1,9 @@
 //! Reading records in place.
 
 use super::certify::{Certifier, LifeKey};
-use super::layout::{EXPIRES, HEADER, HINT, HINT_BITS, HINT_FIELD, Header, Kind};
+use super::layout::{
+    EXPIRES, FLAGS_SHIFT, HEADER, HINT, HINT_BITS, HINT_FIELD, Header, KEY_LEN_SHIFT, Kind, VALUE_LEN_SHIFT,
+};
 use quipu_medium::Region;
 use zerocopy::FromBytes;
 
@@ -46,6 +48,30 @@ impl<'a> RecordView<'a> {
         let bytes =
             unsafe { region.bytes_sized(offset, HEADER, |head| split(head).map_or(0, |h| h.record_len())) }?;
         RecordView::parse(bytes)
+    }
+
+    /// The value of the published record at `offset`, if this is a *plain* record of the key: a value that
+    /// stands in it and never expires. One look at the word of kind, flags and lengths tells; of any other
+    /// record nothing is said.
+    ///
+    /// # Safety
+    /// As for [`Region::bytes`].
+    #[inline(always)]
+    pub unsafe fn plain_value(region: &'a Region, offset: u64, key: &[u8]) -> Option<&'a [u8]> {
+        // SAFETY: forwarded; what is read is noted below.
+        let head = unsafe { region.bytes_in_pieces(offset, HEADER) }?;
+        let (_, lengths) = head.split_last_chunk()?;
+        let lengths = u64::from_le_bytes(*lengths);
+        let hint_len = (lengths >> FLAGS_SHIFT & u64::from(HINT)) * (HINT_FIELD / u64::from(HINT));
+        let (plain, key_len) = (Kind::Value as u64, key.len() as u64);
+        let expected = plain | lengths & u64::from(HINT) << FLAGS_SHIFT | key_len << KEY_LEN_SHIFT;
+        if lengths & u64::from(u32::MAX) != expected {
+            return None;
+        }
+        let len = key_len + (lengths >> VALUE_LEN_SHIFT).checked_sub(hint_len)?;
+        // SAFETY: forwarded.
+        let (found, value) = unsafe { region.bytes(offset + HEADER + hint_len, len) }?.split_at(key.len());
+        is_same_key(found, key).then_some(value)
     }
 
     /// Reads the header and the key of a published record without testing its check; the value is empty.
@@ -154,6 +180,15 @@ impl<'a> RecordView<'a> {
     #[inline]
     pub fn is_large(&self) -> bool {
         self.header.is_large()
+    }
+}
+
+/// Whether two keys of one length are the same. Those of eight bytes are compared as numbers.
+#[inline(always)]
+fn is_same_key(one: &[u8], other: &[u8]) -> bool {
+    match (<[u8; 8]>::try_from(one), <[u8; 8]>::try_from(other)) {
+        (Ok(one), Ok(other)) => u64::from_le_bytes(one) == u64::from_le_bytes(other),
+        _ => one == other,
     }
 }
 

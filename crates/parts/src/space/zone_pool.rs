@@ -122,6 +122,11 @@ impl Space {
         self.zones.offsets.get(zone.0 as usize).copied()
     }
 
+    /// First byte of the first zone, if all zones stand behind each other.
+    pub fn zones_in_a_row(&self) -> Option<u64> {
+        if let [_] = *self.zones.extents { self.zones.offsets.first().copied() } else { None }
+    }
+
     /// Bytes of a zone.
     #[inline]
     pub fn zone_size(&self) -> u64 {

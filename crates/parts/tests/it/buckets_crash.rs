@@ -103,8 +103,8 @@ fn run<L: Locking>(plan: &Plan) -> (usize, Vec<String>, BucketStats) {
                 let (new, is_it) = (reference(key, step), |reference| Some(reference) == old);
                 match (old, draw >> 32 & 3) {
                     (Some(_), 0) => {
-                        let taken =
-                            history.write(key, None, || index.take(&guard, by_hash(hash_of(key)), is_it));
+                        let taken = history
+                            .write(key, None, || index.take(&guard, by_hash(hash_of(key)), None, is_it));
                         assert_eq!(taken.expect("sound"), old);
                     }
                     (Some(old), 1) => {
@@ -245,7 +245,7 @@ fn copies_beside_writers_survive_the_worst_crash() {
                 let is_own = |found: u64| Some(found & !COPY) == history.now(key);
                 if step % 5 == 4 {
                     history
-                        .write(key, None, || index.take(&guard, by_hash(hash_of(key)), is_own))
+                        .write(key, None, || index.take(&guard, by_hash(hash_of(key)), None, is_own))
                         .expect("sound");
                 } else {
                     let new = reference(key, step);

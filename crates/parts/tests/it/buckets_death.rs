@@ -103,8 +103,9 @@ fn a_key_that_is_missed_stays_gone_when_its_slot_is_taken() {
     (0..8).for_each(|key| add(&index, &guard, key));
     let other = (8..).find(|key| hash_of(*key) as u16 != hash_of(0) as u16).expect("another fingerprint");
     let mut arena = SimArena::default();
-    let take =
-        || _ = index.take(&guard, by_hash(hash_of(0)), |reference| key_of(reference) == 0).expect("sound");
+    let take = || {
+        _ = index.take(&guard, by_hash(hash_of(0)), None, |reference| key_of(reference) == 0).expect("sound")
+    };
     for death in deaths(space.region(), take) {
         let region = arena.boot_process_crash(&death, 1);
         let index = opened(region.clone(), root);
@@ -130,8 +131,9 @@ fn a_key_that_a_writer_misses_stays_gone() {
     let guard = participant.pin();
     (0..8).for_each(|key| add(&index, &guard, key));
     let take = |key| {
-        let taken =
-            index.take(&guard, by_hash(hash_of(key)), |reference| key_of(reference) == key).expect("sound");
+        let taken = index
+            .take(&guard, by_hash(hash_of(key)), None, |reference| key_of(reference) == key)
+            .expect("sound");
         assert!(taken.is_some());
     };
     // So that another slot is the first free one.
@@ -203,7 +205,7 @@ fn what_a_split_began_in_vain_does_not_come_back() {
             let index = opened(arena.boot_process_crash(&death, seed), root);
             for key in keys.clone() {
                 let is_it = |reference| key_of(reference) == key;
-                index.take(&guard, by_hash(hash_of(key)), is_it).expect("sound");
+                index.take(&guard, by_hash(hash_of(key)), None, is_it).expect("sound");
             }
             let fresh = 1_000 + seed * 50..1_024 + seed * 50;
             fresh.clone().for_each(|key| add(&index, &guard, key));

@@ -56,7 +56,7 @@ fn get<L: Locking>(index: &Index<L>, guard: &Guard<'_>, key: u64) -> Option<u64>
 }
 
 fn take<L: Locking>(index: &Index<L>, guard: &Guard<'_>, key: u64) -> Option<u64> {
-    index.take(guard, by_hash(mix(key)), |reference| key_of(reference) == key).expect("sound")
+    index.take(guard, by_hash(mix(key)), None, |reference| key_of(reference) == key).expect("sound")
 }
 
 /// Words that each of these stores beside the word itself: lock and unlock.

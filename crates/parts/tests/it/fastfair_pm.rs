@@ -143,7 +143,7 @@ fn guesses_make_nothing_durable() {
     let ((), fences, _) = costs(&space, || {
         index::Index::prefetch(&index, key);
         assert!(index.names(&guard, &bytes, 800).expect("sound"));
-        assert_eq!(index::Index::candidate(&index, &guard, key), Some(800));
+        assert_eq!(index::Index::candidate(&index, &guard, key, None), Some(800));
         index.locate(&guard, &bytes).expect("sound");
     });
     assert_eq!(fences, 0);

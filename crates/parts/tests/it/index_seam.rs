@@ -73,18 +73,17 @@ impl<I: Index> Subject<I> {
     }
 
     fn get(&self, guard: &Guard<'_>, key: &Hashed) -> Option<u64> {
-        self.index.get(guard, key.key(), |word| number_of(word) == key.number).expect("sound")
+        let (near, matches) = (self.near(guard, key, key.number), |word| number_of(word) == key.number);
+        self.index.get_near(guard, key.key(), near, matches).expect("sound")
+    }
+
+    fn near(&self, guard: &Guard<'_>, key: &Hashed, draw: u64) -> Option<u64> {
+        let hint = self.index.hint(guard, key.key()).unwrap();
+        [hint, self.index.prefetch_to_write(key.key()), Some(mix(draw) >> 52 << 5), None][draw as usize % 4]
     }
 
     fn try_upsert(&self, guard: &Guard<'_>, key: &Hashed, new: u64) -> Result<Option<u64>, IndexError> {
-        let matches = |word| number_of(word) == key.number;
-        // With one hint or the other, with anything, or with none.
-        let near = match mix(new) % 4 {
-            0 => self.index.hint(guard, key.key()).unwrap(),
-            1 => self.index.prefetch_to_write(key.key()),
-            2 => Some(mix(new) >> 32),
-            _ => None,
-        };
+        let (near, matches) = (self.near(guard, key, new), |word| number_of(word) == key.number);
         self.index.upsert(guard, key.key(), new, near, matches, &|word| self.rehash(word))
     }
 
@@ -93,7 +92,9 @@ impl<I: Index> Subject<I> {
     }
 
     fn take(&self, guard: &Guard<'_>, key: &Hashed) -> Option<u64> {
-        self.index.take(guard, key.key(), |word| number_of(word) == key.number).expect("sound")
+        self.index
+            .take(guard, key.key(), self.near(guard, key, key.number), |word| number_of(word) == key.number)
+            .expect("sound")
     }
 
     fn walk(&self, guard: &Guard<'_>) -> Vec<u64> {
@@ -170,7 +171,7 @@ fn behaves_like_a_map<I: Index>(index: I) {
                 let names = |word| subject.index.names(&guard, key.key(), word).expect("sound");
                 assert!(!names(new), "this word was never given");
                 assert!(now.is_none_or(names));
-                let guess = subject.index.candidate(&guard, key.key());
+                let guess = subject.index.candidate(&guard, key.key(), subject.near(&guard, &key, step));
                 assert!(guess.is_none_or(|guess| model.get(&number_of(guess)) == Some(&guess)));
             }
         }

@@ -1,11 +1,11 @@
 //! Shortcuts: a right one leads to its word past all inner nodes; a stale, torn or forged one does no harm.
 
 use crate::masstree::support;
-use crate::shared::keyed::ByKey;
+use crate::shared::keyed::{ByKey, by_bytes};
 
 use quipu_parts::epoch::{Collector, Participant};
-use quipu_parts::index::Hint;
 use quipu_parts::index::masstree::{Masstree, inner_nodes_visited};
+use quipu_parts::index::{self, Hint};
 use std::collections::HashMap;
 use support::{Keys, Random, mix};
 
@@ -208,4 +208,44 @@ fn links_are_not_taken_for_words() {
     }
     drop(guard);
     hinted.check();
+}
+
+/// Every operation by a hint to any node at all, with keys whose slices occur in several layers: each finds
+/// its own key.
+#[test]
+fn any_node_is_a_hint_to_any_key() {
+    let slices: Vec<[u8; 8]> = (0..12u64).map(|number| (number * 1000).to_be_bytes()).collect();
+    let (index, participant) = (Masstree::new(), Collector::new().register());
+    let (mut model, mut word) = (HashMap::new(), 0);
+    for step in 0..60_000u64 {
+        let guard = participant.pin();
+        let draw = mix(step);
+        let bytes: Vec<u8> = (0..=draw % 3)
+            .flat_map(|part| slices[(draw >> (8 + 8 * part)) as usize % slices.len()])
+            .collect();
+        let key = by_bytes(&bytes);
+        // The number of a node stands above five bits of a slot.
+        let near = Some(((draw >> 40) % (index.stats().borders + 4)) << 5);
+        let never = |_| unreachable!("it has the keys");
+        let rehash = |_| unreachable!("it has the keys");
+        // It fills and empties by turns, so that nodes are used again in other layers.
+        match draw >> 60 {
+            0..4 => {
+                assert_eq!(index::Index::candidate(&index, &guard, key, near), model.get(&bytes).copied())
+            }
+            4..9 if step / 6_000 % 2 == 1 => {
+                let taken = index::Index::take(&index, &guard, key, near, never).expect("sound");
+                assert_eq!(taken, model.remove(&bytes));
+            }
+            _ => {
+                word += 1;
+                let old =
+                    index::Index::upsert(&index, &guard, key, word, near, never, &rehash).expect("room");
+                assert_eq!(old, model.insert(bytes, word));
+            }
+        }
+    }
+    assert!(model.len() > 100 && index.stats().layers > 10);
+    let guard = participant.pin();
+    assert!(model.iter().all(|(key, word)| ByKey::get(&index, &guard, key).expect("sound") == Some(*word)));
 }

@@ -64,7 +64,7 @@ impl<I: Index> Spine<I> {
         // this number.
         self.heap.clock().draw_above(self.heap.space(), &mut writer.numbers, 0);
         let mut header = None;
-        let old = self.index.take(guard, key, |word| {
+        let old = self.index.take(guard, key, None, |word| {
             header = self.named::<false>(guard, word, key.bytes).map(|named| named.record.header);
             header.is_some()
         })?;

@@ -117,7 +117,7 @@ impl<I: Index> Spine<I> {
         let youngest = lag.youngest();
         let Some(parked) = youngest.parked else { return };
         let key = Key { bytes: &youngest.key, hash: parked.hash };
-        if let Some(word) = self.index.candidate(guard, key) {
+        if let Some(word) = self.index.candidate(guard, key, None) {
             self.heap.prefetch_dead(reference_of(word));
             let offset = self.heap.resolve(reference_of(word));
             self.region().prefetch(offset);
@@ -135,6 +135,10 @@ impl<I: Index> Spine<I> {
     /// Publishes the write that is parked for this hash, if there is one: every read begins with this.
     #[inline]
     pub(crate) fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
+        if !I::NEVER_FAILS {
+            // Then no write is parked.
+            return Ok(());
+        }
         self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
     }
 
@@ -189,7 +193,7 @@ impl<I: Index> Spine<I> {
             header.is_some()
         };
         let changed = if reference_of(word).tag() == TOMBSTONE {
-            self.index.take(guard, key, matches)
+            self.index.take(guard, key, near, matches)
         } else {
             self.index.upsert(guard, key, word, near, matches, &|word| self.rehash(word))
         };

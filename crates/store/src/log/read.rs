@@ -12,6 +12,24 @@ use std::borrow::Cow;
 /// Lines of a record that a batched get prefetches; the hardware fetches the rest of a longer one.
 const AHEAD: u64 = 4;
 
+/// The result of a look at the record that most likely is a key's.
+enum Glance<'g> {
+    /// It is: this is the value.
+    Value(&'g [u8]),
+    /// There is no record of the key.
+    Absent,
+    /// Nothing.
+    Other,
+}
+
+/// A key of a batched get, where it most likely stands, and the word that most likely is its own.
+#[derive(Clone, Copy)]
+struct Wanted<'k> {
+    key: Key<'k>,
+    near: Option<u64>,
+    likely: Option<u64>,
+}
+
 /// References of one piece of the index, for iteration.
 pub(crate) struct Batch<I: Index> {
     cursor: I::Cursor,
@@ -40,8 +58,19 @@ impl<I: Index> Spine<I> {
         guard: &'g Guard<'_>,
         key: Key<'_>,
     ) -> Result<Option<Located<'g>>, Error> {
+        self.locate_near::<WHOLE>(guard, key, None)
+    }
+
+    /// The same, with the answer of a prefetch.
+    #[inline]
+    pub(crate) fn locate_near<'g, const WHOLE: bool>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: Key<'_>,
+        near: Option<u64>,
+    ) -> Result<Option<Located<'g>>, Error> {
         let (mut found, mut wrong) = (None, None);
-        let word = self.index.get(guard, key, |word| {
+        let word = self.index.get_near(guard, key, near, |word| {
             found = self.named::<WHOLE>(guard, word, key.bytes);
             if I::FINGERPRINT != 0 && found.is_none() && !self.has_fingerprint(guard, word, key.hash) {
                 wrong = Some(word);
@@ -120,8 +149,69 @@ impl<I: Index> Spine<I> {
     /// Copies the value of `key` into `out` in place of its contents; returns whether there is one.
     #[inline(always)]
     pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        let key = self.key(key);
+        self.settle(guard, key.hash)?;
+        match self.glance(guard, key) {
+            Glance::Value(value) => {
+                out.clear();
+                out.extend_from_slice(value);
+                Ok(true)
+            }
+            Glance::Absent => {
+                out.clear();
+                Ok(false)
+            }
+            Glance::Other => self.get_any_into(guard, key.bytes, key.hash, out),
+        }
+    }
+
+    /// The straight way of nearly all reads: what the index most likely names for a key, whose stripe is
+    /// settled, if that is a [plain](RecordView::plain_value) record of the key.
+    #[inline(always)]
+    fn glance<'g>(&'g self, guard: &'g Guard<'_>, key: Key<'_>) -> Glance<'g> {
+        if self.verifies {
+            return Glance::Other;
+        }
+        if !I::DURABLE {
+            let Some(likely) = self.index.candidate(guard, key, None) else { return Glance::Other };
+            return self.glance_at(guard, likely, key.bytes);
+        }
+        // Only `get` knows which words are durable.
+        let (mut glance, mut is_shown) = (Glance::Other, false);
+        let word = self.index.get(guard, key, |word| {
+            is_shown = true;
+            glance = self.glance_at(guard, word, key.bytes);
+            matches!(glance, Glance::Value(_))
+        });
+        match word {
+            Ok(Some(word)) if !is_shown => self.glance_at(guard, word, key.bytes),
+            Ok(None) if !is_shown => Glance::Absent,
+            _ => glance,
+        }
+    }
+
+    /// A glance at the record that a word of the index names.
+    #[inline(always)]
+    fn glance_at<'g>(&'g self, _guard: &'g Guard<'_>, word: u64, key: &[u8]) -> Glance<'g> {
+        let Some(offset) = self.place_of(word) else { return Glance::Other };
+        // SAFETY: as in `named`.
+        match unsafe { RecordView::plain_value(self.region(), offset, key) } {
+            Some(value) => Glance::Value(value),
+            None => Glance::Other,
+        }
+    }
+
+    /// As [`get_into`](Spine::get_into), for a key whose stripe is settled, whatever its record is.
+    #[cold]
+    fn get_any_into(
+        &self,
+        guard: &Guard<'_>,
+        bytes: &[u8],
+        hash: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
         out.clear();
-        match self.get::<true>(guard, key)? {
+        match self.find::<true>(guard, Key { bytes, hash })? {
             Some(record) if record.is_large() => self.append_large(guard, &record, out)?,
             Some(record) => out.extend_from_slice(record.value),
             None => return Ok(false),
@@ -161,25 +251,52 @@ impl<I: Index> Spine<I> {
         keys: &[&[u8]],
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        let mut wanted = [Key { bytes: &[], hash: 0 }; AT_ONCE];
+        let mut wanted = [Wanted { key: Key { bytes: &[], hash: 0 }, near: None, likely: None }; AT_ONCE];
         let wanted = &mut wanted[..keys.len()];
         for (place, key) in wanted.iter_mut().zip(keys) {
-            *place = self.key(key);
-            self.index.prefetch(*place);
+            place.key = self.key(key);
+            place.near = self.index.prefetch(place.key);
         }
-        for key in &*wanted {
-            if let Some(offset) = self.index.candidate(guard, *key).and_then(|word| self.place_of(word)) {
+        for Wanted { key, near, likely } in &mut *wanted {
+            self.settle(guard, key.hash)?;
+            *likely = self.index.candidate(guard, *key, *near);
+            if let Some(offset) = likely.and_then(|word| self.place_of(word)) {
                 for line in 0..AHEAD {
                     self.region().prefetch(offset + line * quipu_medium::LINE);
                 }
             }
         }
-        for (position, key) in wanted.iter().enumerate() {
-            self.settle(guard, key.hash)?;
-            match self.find::<true>(guard, *key)? {
-                Some(record) if record.is_large() => each(position, Some(&self.assemble(guard, &record)?)),
-                found => each(position, found.map(|record| record.value)),
+        for (position, wanted) in wanted.iter().enumerate() {
+            match self.glance_again(guard, wanted) {
+                Glance::Value(value) => each(position, Some(value)),
+                Glance::Absent => each(position, None),
+                Glance::Other => self.show_any(guard, wanted.key, position, each)?,
             }
+        }
+        Ok(())
+    }
+
+    /// A glance at the record of a key whose word has been looked up.
+    #[inline(always)]
+    fn glance_again<'g>(&'g self, guard: &'g Guard<'_>, wanted: &Wanted<'_>) -> Glance<'g> {
+        match wanted.likely {
+            Some(word) if !I::DURABLE && !self.verifies => self.glance_at(guard, word, wanted.key.bytes),
+            _ => self.glance(guard, wanted.key),
+        }
+    }
+
+    /// Shows the value of a key whose stripe is settled, whatever its record is.
+    #[cold]
+    fn show_any(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        position: usize,
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        match self.find::<true>(guard, key)? {
+            Some(record) if record.is_large() => each(position, Some(&self.assemble(guard, &record)?)),
+            found => each(position, found.map(|record| record.value)),
         }
         Ok(())
     }

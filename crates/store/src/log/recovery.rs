@@ -409,7 +409,7 @@ impl<I: Index> Spine<I> {
                 if reference_of(word).tag() == TOMBSTONE
                     && let Some(record) = self.record_of(&guard, word)
                 {
-                    self.index.take(&guard, self.key(record.key), |found| found == word)?;
+                    self.index.take(&guard, self.key(record.key), None, |found| found == word)?;
                 }
             }
             if !more {

@@ -63,8 +63,7 @@ impl<M: NodeMemory, const REDUCED: bool> Session for SlotClient<M, REDUCED> {
     }
 
     fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        let hash = self.spine.ask(key);
-        self.spine.get_into(&self.own.pin(), hash, key, out)
+        self.spine.get_into(&self.own.pin(), key, out)
     }
 
     fn get_many(
@@ -82,14 +81,12 @@ impl<M: NodeMemory, const REDUCED: bool> Session for SlotClient<M, REDUCED> {
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
         let mut value = Vec::new();
-        let hash = self.spine.ask(key);
-        let found = self.spine.get_into(pinned.to_read(), hash, key, &mut value)?;
+        let found = self.spine.get_into(pinned.to_read(), key, &mut value)?;
         Ok(found.then_some(Cow::Owned(value)))
     }
 
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
-        let hash = self.spine.ask(key);
-        let found = self.spine.contains(pinned.to_read(), hash, key)?;
+        let found = self.spine.contains(pinned.to_read(), key)?;
         Ok(found.then_some(Head { expiry: Expiry::Never, version: None }))
     }
 

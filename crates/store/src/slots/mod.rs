@@ -65,6 +65,9 @@ pub(crate) struct SlotSpine<M, const REDUCED: bool> {
     hot: Option<Hot>,
     has_begun: AtomicBool,
     publishes_late: bool,
+    /// Whether reads try [one look](SlotHeap::read_at_once) first. An index in the pool has to be asked
+    /// anyway which of its entries are durable.
+    reads_at_once: bool,
     twin: Option<Twin>,
 }
 
@@ -102,7 +105,20 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let has_begun = AtomicBool::new(false);
         let publishes_late = Self::may_publish_late(publishes_late, heap.settings().tie_break);
         let admission = Arc::default();
-        SlotSpine { heap, index, stripes, epochs, reclaimer, admission, hot, has_begun, publishes_late, twin }
+        let reads_at_once = M::MARK == 0 && heap.reads_at_once();
+        SlotSpine {
+            heap,
+            index,
+            stripes,
+            epochs,
+            reclaimer,
+            admission,
+            hot,
+            has_begun,
+            publishes_late,
+            reads_at_once,
+            twin,
+        }
     }
 
     pub(crate) fn region(&self) -> &Region {
@@ -174,11 +190,12 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         }
     }
 
-    #[inline]
+    /// The hash of a key. That of an index in a pool stays what it was in all pools there are.
+    #[inline(always)]
     fn hash(&self, key: &[u8]) -> u64 {
         let certifier = self.heap.certifier();
         match key.try_into() {
-            Ok(number) if REDUCED => certifier.permuted(u64::from_le_bytes(number)),
+            Ok(number) if REDUCED || M::MARK == 0 => certifier.permuted(u64::from_le_bytes(number)),
             // Without the bit that an index in PM uses as its mark.
             _ => certifier.key_hash(key) & !M::MARK,
         }

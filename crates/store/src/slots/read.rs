@@ -9,7 +9,7 @@ use quipu_parts::heap::slots::Offset;
 use quipu_parts::index::cceh::NodeMemory;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// The hash of a key, with a prefetch of its lines in the index. A call about one key begins with this,
+    /// The hash of a key, with a prefetch of its lines in the index. A change of one key begins with this,
     /// since the call before may still be waiting.
     #[inline]
     pub(crate) fn ask(&self, key: &[u8]) -> u64 {
@@ -18,30 +18,36 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         hash
     }
 
-    /// Copies the value of `key` into `out`, in place of its contents, and tells whether there is one. The
-    /// caller has [prefetched](SlotSpine::ask) for the hash.
-    #[inline]
-    pub(crate) fn get_into(
-        &self,
-        guard: &Guard<'_>,
-        hash: u64,
-        key: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<bool, Error> {
+    /// Copies the value of `key` into `out`, in place of its contents, and tells whether there is one.
+    #[inline(always)]
+    pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        let hash = self.hash(key);
         self.settle(guard, hash)?;
+        if self.reads_at_once
+            && let Some(offset) = self.likely(guard, hash)
+            && self.heap.read_at_once(offset, key, out)
+        {
+            return Ok(true);
+        }
         self.look_up::<true>(guard, hash, key, out)
     }
 
-    /// Whether there is a value of `key`, which is not read. The caller has [prefetched](SlotSpine::ask) for
-    /// the hash.
-    pub(crate) fn contains(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Result<bool, Error> {
+    /// Where the record of a hash most likely is.
+    #[inline(always)]
+    fn likely(&self, guard: &Guard<'_>, hash: u64) -> Option<Offset> {
+        self.index.candidate(guard, hash).map(Self::offset_of)
+    }
+
+    /// Whether there is a value of `key`, which is not read.
+    pub(crate) fn contains(&self, guard: &Guard<'_>, key: &[u8]) -> Result<bool, Error> {
+        let hash = self.hash(key);
         self.settle(guard, hash)?;
         self.look_up::<false>(guard, hash, key, &mut Vec::new())
     }
 
     /// Whether there is a record of `key`, for which nothing is parked. Its value, if that is asked for, is
     /// copied into `out`, which is empty if there is none.
-    #[inline]
+    #[inline(never)]
     pub(super) fn look_up<const VALUE: bool>(
         &self,
         guard: &Guard<'_>,
@@ -96,19 +102,23 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         copy: &mut Vec<u8>,
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        let mut hashes = [0; AT_ONCE];
-        let hashes = &mut hashes[..keys.len()];
-        for (hash, key) in hashes.iter_mut().zip(keys) {
+        let mut wanted = [(0, None); AT_ONCE];
+        let wanted = &mut wanted[..keys.len()];
+        for ((hash, _), key) in wanted.iter_mut().zip(keys) {
             *hash = self.ask(key);
         }
-        for hash in &*hashes {
-            if let Some(word) = self.index.candidate(guard, *hash) {
-                self.heap.prefetch(Self::offset_of(word));
+        for (hash, likely) in &mut *wanted {
+            self.settle(guard, *hash)?;
+            *likely = self.likely(guard, *hash);
+            if let Some(offset) = *likely {
+                self.heap.prefetch(offset);
             }
         }
-        for (position, (hash, key)) in hashes.iter().zip(keys).enumerate() {
-            let found = self.get_into(guard, *hash, key, copy)?;
-            each(position, found.then_some(&copy[..]));
+        for (position, (&(hash, likely), key)) in wanted.iter().zip(keys).enumerate() {
+            let likely = likely.filter(|_| self.reads_at_once);
+            let is_there = likely.is_some_and(|offset| self.heap.read_at_once(offset, key, copy))
+                || self.look_up::<true>(guard, hash, key, copy)?;
+            each(position, is_there.then_some(&copy[..]));
         }
         Ok(())
     }

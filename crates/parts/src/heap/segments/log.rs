@@ -83,6 +83,8 @@ pub struct LogHeap {
     certifier: Certifier,
     clock: Clock,
     zone_shift: u32,
+    /// The first byte of the first zone, if all zones stand behind each other.
+    first_zone: Option<u64>,
     reserve: u32,
     pub(super) usage: Usage,
     pub(super) expiries: Expiries,
@@ -114,6 +116,7 @@ impl LogHeap {
         let zones = space.zone_count();
         LogHeap {
             zone_shift: space.zone_size().trailing_zeros(),
+            first_zone: space.zones_in_a_row(),
             space,
             certifier,
             clock,
@@ -179,8 +182,16 @@ impl LogHeap {
     }
 
     /// Where in the region a record stands.
-    #[inline]
+    #[inline(always)]
     pub fn resolve(&self, reference: Reference) -> u64 {
+        match self.first_zone {
+            Some(first) => first + reference.distance(),
+            None => self.resolve_by_table(reference),
+        }
+    }
+
+    #[inline(never)]
+    fn resolve_by_table(&self, reference: Reference) -> u64 {
         self.space.zone_offset(reference.zone(self.zone_shift)) + reference.offset(self.zone_shift)
     }
 

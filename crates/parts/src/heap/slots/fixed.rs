@@ -119,8 +119,14 @@ impl SlotHeap {
     #[inline(always)]
     pub(super) fn is_slot_set(&self, page: &Page<'_>, slot: u32) -> Option<bool> {
         let shape = self.slots();
+        (slot < shape.count).then(|| self.is_bit_set(shape, page.at, slot))
+    }
+
+    /// Whether a slot of the page at this place has a record.
+    #[inline(always)]
+    pub(super) fn is_bit_set(&self, shape: &SlotShape, page: u64, slot: u32) -> bool {
         let (word, bit) = shape.bit(slot);
-        (slot < shape.count).then(|| self.region().load(page.at + word) & bit != 0)
+        self.region().load(page + word) & bit != 0
     }
 
     /// Counts out the record in a slot of a page that is held; the caller then clears its bit. `None` if the

@@ -3,12 +3,14 @@
 //! Bytes are copied out, since they may change under any reference. A copy made while the page changes may be
 //! anything. It is only believed, and only called damaged, once the version has been found unchanged.
 
-use super::chunks::Page;
+use super::chunks::{Page, Spot};
 use super::error::{Damage, SlotError};
 use super::format::{BlockKind, ENTRY_HEAD, EntryKind};
 use super::heap::SlotHeap;
 use super::offset::Offset;
-use crate::sync::Waiter;
+use super::settings::LockKind;
+use crate::sync::atomic::{Ordering, fence};
+use crate::sync::{Waiter, point};
 use quipu_medium::LINE;
 
 /// Lines of a record that are asked for ahead; the hardware fetches the rest of a longer one by itself.
@@ -89,6 +91,39 @@ impl SlotHeap {
             let skip = if is_key { key.len() as u64 } else { 0 };
             Ok(self.copy_record(&page, position, skip, value)?.map(|_| is_key))
         })
+    }
+
+    /// Whether [`read_at_once`](SlotHeap::read_at_once) may succeed: records have one size, and the versions
+    /// of pages are in DRAM.
+    pub fn reads_at_once(&self) -> bool {
+        self.chunks.geometry.shape.is_some() && self.settings().lock == LockKind::Dram32
+    }
+
+    /// Copies the value of the record at an offset that the index gave, if one look is enough: nobody changes
+    /// its page meanwhile, and it is one of `key`. `false` says nothing, and leaves anything in `value`. The
+    /// caller is pinned as for [`read`](SlotHeap::read), and has asked
+    /// [`reads_at_once`](SlotHeap::reads_at_once).
+    #[inline(always)]
+    pub fn read_at_once(&self, offset: Offset, key: &[u8], value: &mut Vec<u8>) -> bool {
+        let (Some(shape), Some(Spot { at, lock })) =
+            (&self.chunks.geometry.shape, self.chunks.spot_of(offset))
+        else {
+            return false;
+        };
+        let slot = offset.position();
+        if slot >= shape.count || key.len() as u64 != shape.key {
+            return false;
+        }
+        point();
+        let version = lock.load(Ordering::Acquire);
+        value.clear();
+        let is_read = version.is_multiple_of(2)
+            && self.region().append_behind_racing(at + shape.slot(slot), key, shape.value, value)
+            && self.is_bit_set(shape, at, slot);
+        // The reads before must not be taken for later than this look.
+        fence(Ordering::Acquire);
+        point();
+        is_read && lock.load(Ordering::Relaxed) == version
     }
 
     /// Whether the record at an offset that the index gave is one of `key`. `None` if there is no record any

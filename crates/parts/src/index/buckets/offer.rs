@@ -12,6 +12,7 @@ use crate::epoch::Guard;
 use crate::index::chain::damaged;
 use crate::index::words::Words;
 use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
+use crate::record::Certifier;
 use crate::space::{Feature, ZoneId};
 use quipu_medium::{LINE, WORD};
 use std::sync::atomic::Ordering;
@@ -32,11 +33,18 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
     type Cursor = BucketCursor;
     type Unflushed = Unflushed;
 
+    /// That of the tables in all pools there are, for keys of every length.
     #[inline]
-    fn prefetch(&self, key: Key<'_>) {
+    fn key_hash(certifier: &Certifier, key: &[u8]) -> u64 {
+        certifier.key_hash(key)
+    }
+
+    #[inline]
+    fn prefetch(&self, key: Key<'_>) -> Option<u64> {
         if let Ok(place) = self.zones.place(self.size().bucket(key.hash)) {
             self.words().prefetch(place);
         }
+        None
     }
 
     #[inline]
@@ -49,7 +57,7 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
     }
 
     #[inline]
-    fn candidate(&self, _guard: &Guard<'_>, key: Key<'_>) -> Option<u64> {
+    fn candidate(&self, _guard: &Guard<'_>, key: Key<'_>, _near: Option<u64>) -> Option<u64> {
         let head = self.zones.place(self.size().bucket(key.hash)).ok()?;
         let words = self.words().load_line(head);
         let own = words[L::SLOTS..].iter().find(|word| is_key(**word) && is_own(**word, key.hash));
@@ -153,6 +161,7 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
         &self,
         _guard: &Guard<'_>,
         key: Key<'_>,
+        _near: Option<u64>,
         matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
         let held = self.lock(key.hash)?;

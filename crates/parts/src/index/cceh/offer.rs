@@ -1,7 +1,7 @@
 //! The interface of a CCEH index to a store over logs.
 //!
 //! The systems that the index comes from keep keys of eight bytes in it, and so does this one. The hash of
-//! such a key is one-to-one ([`Certifier::permuted`]), so no record is read to prove an entry. Two bits of a
+//! such a key is one-to-one ([`Index::key_hash`]), so no record is read to prove an entry. Two bits of a
 //! value word are not the store's and tell these *exact* entries from others of the same hash. Bit 62 says
 //! that the key is the hash, and bit 63 keeps the bit of the hash whose place the memory's mark takes. Both
 //! are zero in entries of other keys, for which the record decides.
@@ -18,7 +18,6 @@ use super::unflushed::Unflushed;
 use super::write::check_reference;
 use crate::epoch::Guard;
 use crate::index::{Cursor, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
-use crate::record::Certifier;
 use crate::space::ZoneId;
 use std::sync::atomic::Ordering;
 
@@ -57,16 +56,9 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
     type Unflushed = Unflushed;
 
     #[inline]
-    fn key_hash(certifier: &Certifier, key: &[u8]) -> u64 {
-        match key.try_into() {
-            Ok(number) => certifier.permuted(u64::from_le_bytes(number)),
-            Err(_) => certifier.key_hash(key),
-        }
-    }
-
-    #[inline]
-    fn prefetch(&self, key: Key<'_>) {
+    fn prefetch(&self, key: Key<'_>) -> Option<u64> {
         self.prefetch(key.hash);
+        None
     }
 
     #[inline]
@@ -76,7 +68,7 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
     }
 
     #[inline]
-    fn candidate(&self, _guard: &Guard<'_>, key: Key<'_>) -> Option<u64> {
+    fn candidate(&self, _guard: &Guard<'_>, key: Key<'_>, _near: Option<u64>) -> Option<u64> {
         let mut values = self.values_of_hash(self.directory.entry(key.hash).place(), key.hash);
         let own = values.find(|value| *value != EMPTY && is_own(*value, tag::<M>(key), |_| true));
         own.map(|value| value & WORD)
@@ -136,6 +128,7 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
         &self,
         guard: &Guard<'_>,
         key: Key<'_>,
+        _near: Option<u64>,
         mut matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
         let tag = tag::<M>(key);
@@ -216,6 +209,7 @@ mod tests {
     use crate::index::InPool;
     use crate::index::cceh::entry::{ENTRY, VALUE};
     use crate::index::cceh::{CcehSettings, DramNodes, Name, PmNodes};
+    use crate::record::Certifier;
     use crate::space::{FormatOptions, FreeListKind, SETTINGS_LEN, Space};
     use quipu_medium::{Node, Pages, Region};
     use std::collections::VecDeque;
@@ -263,7 +257,7 @@ mod tests {
             assert!(Index::names(index, &guard, key, words[n]).expect("sound"));
             // Among keys of other lengths only the caller knows whose a word is.
             if asks != [true; 2] {
-                assert_eq!(Index::candidate(index, &guard, key), Some(words[n]));
+                assert_eq!(Index::candidate(index, &guard, key, None), Some(words[n]));
                 assert!(!Index::names(index, &guard, key, words[1 - n]).expect("sound"));
                 assert!(!Index::replace(index, &guard, key, words[1 - n], 1).expect("sound"));
                 assert!(index.repoint(&guard, None, key, words[1 - n], 1).expect("sound").is_none());
@@ -272,10 +266,10 @@ mod tests {
             assert_eq!(upsert.expect("room"), Some(words[n]));
         }
         assert_eq!(index.len(), 2);
-        assert_eq!(Index::take(index, &guard, keys[0], matches(0)).expect("sound"), Some(words[0]));
-        assert_eq!(Index::take(index, &guard, keys[0], matches(0)).expect("sound"), None);
+        assert_eq!(Index::take(index, &guard, keys[0], None, matches(0)).expect("sound"), Some(words[0]));
+        assert_eq!(Index::take(index, &guard, keys[0], None, matches(0)).expect("sound"), None);
         assert_eq!(Index::get(index, &guard, keys[1], matches(1)).expect("sound"), Some(words[1]));
-        assert_eq!(Index::take(index, &guard, keys[1], matches(1)).expect("sound"), Some(words[1]));
+        assert_eq!(Index::take(index, &guard, keys[1], None, matches(1)).expect("sound"), Some(words[1]));
     }
 
     /// Two keys of eight bytes whose hashes differ in this bit only.

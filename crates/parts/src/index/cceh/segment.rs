@@ -76,9 +76,17 @@ impl<M: NodeMemory> CcehIndex<M> {
     }
 
     /// The first reference of this hash, of any key.
-    #[inline]
+    #[inline(always)]
     pub(super) fn first_of_hash(&self, segment: u64, hash: u64) -> Option<u64> {
-        self.values_of_hash(segment, hash).find(|value| *value != EMPTY)
+        for distance in 0..self.probe {
+            for place in self.of_hash(self.bucket(segment, hash, distance), hash) {
+                let value = self.memory.load(place + VALUE);
+                if value != EMPTY {
+                    return Some(value);
+                }
+            }
+        }
+        None
     }
 
     /// The values that stand beside this hash.

@@ -27,8 +27,9 @@ impl<W: Words> Index for FastFairIndex<W> {
     type Unflushed = Unflushed;
 
     #[inline]
-    fn prefetch(&self, key: Key<'_>) {
+    fn prefetch(&self, key: Key<'_>) -> Option<u64> {
         let _ = self.prefetch_leaf(key.bytes);
+        None
     }
 
     #[inline]
@@ -37,7 +38,7 @@ impl<W: Words> Index for FastFairIndex<W> {
     }
 
     #[inline]
-    fn candidate(&self, guard: &Guard<'_>, key: Key<'_>) -> Option<u64> {
+    fn candidate(&self, guard: &Guard<'_>, key: Key<'_>, _near: Option<u64>) -> Option<u64> {
         self.value_of::<false>(guard, key.bytes).ok().flatten()
     }
 
@@ -111,6 +112,7 @@ impl<W: Words> Index for FastFairIndex<W> {
         &self,
         guard: &Guard<'_>,
         key: Key<'_>,
+        _near: Option<u64>,
         _matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
         self.remove(guard, &Sought::new(key.bytes)?)

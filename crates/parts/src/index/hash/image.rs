@@ -22,7 +22,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Version of the image that this release writes, and the only one that it loads.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of a slot.
 const SLOT: usize = size_of::<u64>();
 

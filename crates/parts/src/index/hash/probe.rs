@@ -6,6 +6,7 @@
 //! the same way.
 
 use super::slot::EMPTY;
+use crate::index::eight;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Slots of a bucket.
@@ -79,49 +80,26 @@ impl<'a> Iterator for WordsWithTag<'a> {
     }
 }
 
-/// Bits of the mask that belong to one slot; only the highest of them is ever set.
-const BITS_PER_SLOT: u32 = 4;
-
-/// The bucket's eight words, two to a register.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn load_all(bucket: &Bucket) -> [std::arch::x86_64::__m128i; 4] {
-    use std::arch::x86_64::__m128i;
-    let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
-    // SAFETY: the four loads cover exactly the 64 aligned bytes of the bucket. They are written in assembly
-    // because other threads store to the slots meanwhile, which the language allows only for atomic accesses.
-    // The halves of an aligned 16-byte load never tear, and the masks made of them are hints or are used
-    // under the segment's lock.
-    unsafe {
-        std::arch::asm!(
-            "movdqa {a}, [{line}]",
-            "movdqa {b}, [{line} + 16]",
-            "movdqa {c}, [{line} + 32]",
-            "movdqa {d}, [{line} + 48]",
-            line = in(reg) bucket,
-            a = lateout(xmm_reg) a,
-            b = lateout(xmm_reg) b,
-            c = lateout(xmm_reg) c,
-            d = lateout(xmm_reg) d,
-            options(nostack, preserves_flags, readonly),
-        );
-    }
-    [a, b, c, d]
-}
+/// Bits of the mask that belong to one slot; only the higher of them is ever set.
+const BITS_PER_SLOT: u32 = 2;
 
 /// The mask of slots whose word has this tag.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn slots_with_tag(bucket: &Bucket, tag: u64) -> u32 {
-    use std::arch::x86_64::{_mm_cmpeq_epi16, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16};
-    const TAG_LANES: u32 = 0x8888_8888;
-    let [a, b, c, d] = load_all(bucket);
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi16, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi16,
+    };
+    const HIGHER: u32 = 0xAAAA;
+    // SAFETY: a bucket is eight words, aligned to their line.
+    let [a, b, c, d] = unsafe { eight::load(bucket.slots.as_ptr().cast()) };
     // SAFETY: every x86-64 processor has SSE2, and these are computations on registers.
     unsafe {
+        // A tag is the highest quarter of its word. Packing keeps the highest bit of each half.
         let tag = _mm_set1_epi16(tag as i16);
-        let low = _mm_packs_epi16(_mm_cmpeq_epi16(a, tag), _mm_cmpeq_epi16(b, tag));
-        let high = _mm_packs_epi16(_mm_cmpeq_epi16(c, tag), _mm_cmpeq_epi16(d, tag));
-        (_mm_movemask_epi8(low) as u32 | (_mm_movemask_epi8(high) as u32) << 16) & TAG_LANES
+        let low = _mm_packs_epi32(_mm_cmpeq_epi16(a, tag), _mm_cmpeq_epi16(b, tag));
+        let high = _mm_packs_epi32(_mm_cmpeq_epi16(c, tag), _mm_cmpeq_epi16(d, tag));
+        _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32 & HIGHER
     }
 }
 
@@ -129,19 +107,8 @@ fn slots_with_tag(bucket: &Bucket, tag: u64) -> u32 {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn mask_of_empty(bucket: &Bucket) -> u32 {
-    use std::arch::x86_64::{
-        _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_setzero_si128,
-    };
-    const LOWER: u32 = 0x5555;
-    let [a, b, c, d] = load_all(bucket);
-    // SAFETY: every x86-64 processor has SSE2, and these are computations on registers.
-    let halves = unsafe {
-        let zero = _mm_setzero_si128();
-        let low = _mm_packs_epi32(_mm_cmpeq_epi32(a, zero), _mm_cmpeq_epi32(b, zero));
-        let high = _mm_packs_epi32(_mm_cmpeq_epi32(c, zero), _mm_cmpeq_epi32(d, zero));
-        _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
-    };
-    halves & halves >> 1 & LOWER
+    // SAFETY: as in `slots_with_tag`.
+    eight::equal(unsafe { eight::load(bucket.slots.as_ptr().cast()) }, EMPTY)
 }
 
 /// The mask of slots whose word has this tag.
@@ -164,21 +131,14 @@ fn mask_by_slot(bucket: &Bucket, tag: u64) -> u32 {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn mask_of_empty(bucket: &Bucket) -> u32 {
-    empty_by_slot(bucket)
-}
-
-/// The mask of empty slots, slot by slot.
-#[cfg(any(test, not(target_arch = "x86_64")))]
-fn empty_by_slot(bucket: &Bucket) -> u32 {
-    let is_empty = |slot: usize| u32::from(bucket.slots[slot].load(Ordering::Relaxed) == EMPTY);
-    (0..SLOTS).fold(0, |mask, slot| mask | is_empty(slot) << (2 * slot))
+    eight::equal_by_word((0..SLOTS).map(|slot| bucket.load(slot)), EMPTY)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The comparison sees all of the tag and nothing of the reference; half a word of zeros is not empty.
+    /// The comparison sees all of the tag and nothing of the reference.
     #[test]
     fn both_masks_agree() {
         let tags = [0, 1, 0x7FFF, 0x8000, 0xFFFF, 0x00FF, 0xFF00];
@@ -194,7 +154,6 @@ mod tests {
             for tag in tags {
                 assert_eq!(slots_with_tag(&bucket, tag), mask_by_slot(&bucket, tag));
             }
-            assert_eq!(mask_of_empty(&bucket), empty_by_slot(&bucket));
         }
     }
 }

@@ -149,12 +149,13 @@ impl Index for HashIndex {
     type Unflushed = ();
 
     #[inline]
-    fn prefetch(&self, key: Key<'_>) {
+    fn prefetch(&self, key: Key<'_>) -> Option<u64> {
         let entry = self.directory.entry(key.hash);
         let (_, both) = places(key.hash, entry.number(), self.slabs.bucket_mask());
         for bucket in both {
             prefetch(&raw const *self.slabs.bucket(entry, bucket));
         }
+        None
     }
 
     #[inline]
@@ -169,7 +170,7 @@ impl Index for HashIndex {
     }
 
     #[inline]
-    fn candidate(&self, _guard: &Guard<'_>, key: Key<'_>) -> Option<u64> {
+    fn candidate(&self, _guard: &Guard<'_>, key: Key<'_>, _near: Option<u64>) -> Option<u64> {
         let entry = self.directory.entry(key.hash);
         let (tag, both) = places(key.hash, entry.number(), self.slabs.bucket_mask());
         let words = both.map(|number| self.slabs.bucket(entry, number).words_with_tag(tag));
@@ -239,6 +240,7 @@ impl Index for HashIndex {
         &self,
         _guard: &Guard<'_>,
         key: Key<'_>,
+        _near: Option<u64>,
         matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
         let (entry, mut state) = self.lock(key.hash);

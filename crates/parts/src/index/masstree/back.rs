@@ -143,7 +143,7 @@ impl Masstree {
 
     /// The last node of a layer; nothing if the layer has gone.
     fn last_of(&self, layer: Link, offset: usize) -> Option<Place> {
-        let (number, seen) = self.descend(layer, u64::MAX)?;
+        let (number, _, seen) = self.descend(layer, u64::MAX)?;
         Some(Place { stop: Stop { number, seen, offset }, right: 0, is_all: true })
     }
 
@@ -174,7 +174,7 @@ impl Masstree {
             return None;
         }
         let before = self.nodes.border(stop.number).prev.load(Ordering::Acquire);
-        self.nodes.prefetch(Link::border(before));
+        self.nodes.get(Link::border(before)).prefetch();
         let all = snapshot.entries.iter().rev().flatten();
         let passed = all.clone().take_while(|entry| !is_all && !cursor.awaits(stop.offset, entry)).count();
         for entry in all.skip(passed) {

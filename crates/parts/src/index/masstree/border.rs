@@ -13,6 +13,7 @@ use super::permutation::{Permutation, SLOTS};
 use super::suffix::Suffixes;
 use super::version::Version;
 use crate::epoch::Guard;
+use crate::index::eight;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::point;
 
@@ -43,6 +44,8 @@ pub(super) struct Border {
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Border>() == 288);
+#[cfg(not(loom))]
+const _: () = assert!(align_of::<Border>() >= 16 && std::mem::offset_of!(Border, slices) == 48);
 
 // SAFETY: atomics are valid if all their bytes are zero, and need no drop: suffixes are freed by `Nodes`.
 unsafe impl Node for Border {
@@ -187,7 +190,7 @@ impl Border {
     }
 
     /// Searches for a key. Without the lock, the result counts only if the version has not changed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn search(&self, guard: &Guard<'_>, piece: &Piece<'_>) -> Found {
         let permutation = self.permutation();
         let classes = self.classes.load(Ordering::Relaxed);
@@ -195,11 +198,9 @@ impl Border {
             Suffixes::prefetch(self.suffixes.load(Ordering::Relaxed));
         }
         point();
-        // All slices are compared before the first hit is looked at: no branch depends on where it stands.
-        let same = |slot: usize| u32::from(self.slice(slot) == piece.slice) << slot;
-        let mut hits = (0..SLOTS).fold(0, |hits, slot| hits | same(slot));
+        let mut hits = self.slots_of_slice(piece.slice);
         while hits != 0 {
-            let slot = hits.trailing_zeros() as usize;
+            let slot = (hits.trailing_zeros() / eight::BITS_PER_WORD) as usize;
             hits &= hits - 1;
             let class = (classes >> (CLASS_BITS * slot)) as u8 & 15;
             if class.min(LONGER) != piece.rank || !permutation.contains(slot) {
@@ -216,6 +217,33 @@ impl Border {
             return Found::Word { slot, word };
         }
         Found::Nothing
+    }
+
+    /// The slots with this slice, those without a key among them, as a mask of [`eight::equal`]. All are
+    /// compared before the first hit is looked at: no branch depends on where it stands.
+    #[inline(always)]
+    fn slots_of_slice(&self, slice: u64) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(loom)))]
+        {
+            const ALL: u32 = (1 << (eight::BITS_PER_WORD * SLOTS as u32)) - 1;
+            // Of the node, not of the slices: behind the last one a word is loaded that is none of them.
+            let node = std::ptr::from_ref(self);
+            let first = node.wrapping_byte_add(std::mem::offset_of!(Border, slices)).cast();
+            // SAFETY: sixteen words of the node, aligned as asserted above.
+            let [low, high] = unsafe { [eight::load(first), eight::load(first.add(8))] };
+            (eight::equal(low, slice) | eight::equal(high, slice) << 16) & ALL
+        }
+        #[cfg(any(loom, not(target_arch = "x86_64")))]
+        eight::equal_by_word((0..SLOTS).map(|slot| self.slice(slot)), slice)
+    }
+
+    /// Whether it has keys on both sides of a slice, or of the slice itself: then the slice is the node's,
+    /// whatever the nodes above say. As [`search`](Border::search), the result counts with the lock or the
+    /// version.
+    pub(super) fn spans(&self, slice: u64) -> bool {
+        let permutation = self.permutation();
+        let Some(last) = permutation.len().checked_sub(1) else { return false };
+        (self.slice(permutation.slot(0))..=self.slice(permutation.slot(last))).contains(&slice)
     }
 
     /// Where a slot is whose word is this one, and no link: the likely one, or another.

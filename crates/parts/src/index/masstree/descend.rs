@@ -7,7 +7,7 @@
 
 use super::border::{Border, Found};
 use super::key::Piece;
-use super::nodes::Link;
+use super::nodes::{Link, NodeOf};
 use super::tree::Masstree;
 use super::version::Seen;
 use crate::epoch::Guard;
@@ -48,6 +48,23 @@ impl Masstree {
     /// The word of a key.
     #[inline]
     pub(super) fn word_of(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
+        // The straight way: in the first layer, while nobody is in the way.
+        let (root, piece) = (Link::from_bits(self.root.load(Ordering::Acquire)), Piece::at(key, 0));
+        if let Some((_, border, seen)) = self.descend(root, piece.slice) {
+            let found = border.search(guard, &piece);
+            if !border.version.has_changed(seen) {
+                match found {
+                    Found::Word { word, .. } => return Some(word),
+                    Found::Layer { .. } => {}
+                    Found::Other { .. } | Found::Nothing => return None,
+                }
+            }
+        }
+        self.word_in_layers(guard, key)
+    }
+
+    #[inline(never)]
+    fn word_in_layers(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
         match self.find(guard, key).found {
             Found::Word { word, .. } => Some(word),
             _ => None,
@@ -99,8 +116,7 @@ impl Masstree {
     ) -> Option<(u32, Seen, Found)> {
         let mut waiter = Waiter::default();
         loop {
-            let (number, mut seen) = self.descend(layer, piece.slice)?;
-            let border = self.nodes.border(number);
+            let (number, border, mut seen) = self.descend(layer, piece.slice)?;
             loop {
                 let found = border.search(guard, piece);
                 if !border.version.has_changed(seen) {
@@ -119,17 +135,17 @@ impl Masstree {
     /// The border node of a layer that is for this slice, and its version; nothing if the layer has gone.
     /// `layer` is its root, or was once.
     #[inline]
-    pub(super) fn descend(&self, layer: Link, slice: u64) -> Option<(u32, Seen)> {
+    pub(super) fn descend(&self, layer: Link, slice: u64) -> Option<(u32, &Border, Seen)> {
         let mut waiter = Waiter::default();
         loop {
-            let (mut node, mut seen) = self.root_of(layer)?;
+            let (mut link, mut node, mut seen) = self.root_of(layer)?;
             let mut visited = 0;
-            while node.is_inner() {
+            while let NodeOf::Inner(inner) = node {
                 visited += 1;
-                let inner = self.nodes.inner(node);
-                let child = inner.child_of(slice);
-                self.nodes.prefetch(child);
-                let child_seen = self.nodes.version(child).stable();
+                let below = inner.child_of(slice);
+                let child = self.nodes.get(below);
+                child.prefetch();
+                let child_seen = child.version().stable();
                 if inner.version.has_changed(seen) {
                     let now = inner.version.stable();
                     if now.has_left(seen) {
@@ -137,14 +153,14 @@ impl Masstree {
                     }
                     seen = now;
                 } else if child_seen.is_live() {
-                    (node, seen) = (child, child_seen);
+                    (link, node, seen) = (below, child, child_seen);
                 } else {
                     break;
                 }
             }
             count_visited(visited);
-            if !node.is_inner() {
-                return Some((node.number(), seen));
+            if let NodeOf::Border(border) = node {
+                return Some((link.number(), border, seen));
             }
             waiter.wait();
         }
@@ -154,23 +170,24 @@ impl Masstree {
     ///
     /// An old root stays at the left edge of its layer, as long as the layer does; above it is the root.
     #[inline]
-    pub(super) fn root_of(&self, layer: Link) -> Option<(Link, Seen)> {
-        let mut node = layer;
+    pub(super) fn root_of(&self, layer: Link) -> Option<(Link, NodeOf<'_>, Seen)> {
+        let mut link = layer;
         loop {
-            let seen = self.nodes.version(node).stable();
+            let node = self.nodes.get(link);
+            let seen = node.version().stable();
             if !seen.is_live() {
                 return None;
             }
             if seen.is_root() {
-                return Some((node, seen));
+                return Some((link, node, seen));
             }
-            node = Link::from_bits(self.nodes.parent(node).load(Ordering::Acquire));
+            link = Link::from_bits(node.parent().load(Ordering::Acquire));
         }
     }
 
     /// The root of the layer of a link. An old link is set right, unless another writer is in the way.
     fn repair(&self, number: u32, seen: Seen, slot: usize, link: Link) -> Option<Link> {
-        let (root, _) = self.root_of(link)?;
+        let (root, ..) = self.root_of(link)?;
         if root != link {
             let border = self.nodes.border(number);
             // The version is the same, so the slot has the link, or has been freed and not used again.

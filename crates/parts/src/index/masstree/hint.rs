@@ -1,11 +1,13 @@
 //! Shortcuts (ATC'22 section 3.1): where a word stands, noted when a writer is there anyway, so that a
 //! cleaner need not look for it.
 
-use super::border::Border;
-use super::descend::count_visited;
+use super::border::{Border, Found};
+use super::descend::{Leaf, count_visited};
+use super::key::Piece;
 use super::nodes::Link;
 use super::permutation::SLOTS;
 use super::tree::Masstree;
+use crate::epoch::Guard;
 use crate::index::hint::Hint;
 use crate::sync::atomic::Ordering;
 use quipu_medium::arch;
@@ -50,7 +52,7 @@ impl Masstree {
     /// layer. Waits for the inner nodes above, which are in the cache if the index is in use. Tells which
     /// border node that is; keys of other layers do not stand there.
     pub(super) fn prefetch_leaf(&self, key: &[u8]) -> Option<Hint> {
-        let slice = super::key::Piece::at(key, 0).slice;
+        let slice = Piece::at(key, 0).slice;
         let mut link = Link::from_bits(self.root.load(Ordering::Acquire));
         // Nothing is believed, so nothing is proved: at worst the lines are those of another node.
         for _ in 0..HEIGHT_TO_PREFETCH {
@@ -60,8 +62,59 @@ impl Masstree {
             link = self.nodes.inner(link).child_of(slice);
             count_visited(1);
         }
-        self.nodes.prefetch(link);
+        self.nodes.get(link).prefetch();
         (!link.is_inner()).then(|| Hint::new(link.number().into(), 0))
+    }
+}
+
+/// A key by a hint to its node, in place of the way down.
+///
+/// A hint proves nothing: the node may be for other keys by now, or of another layer. It is the key's if it
+/// is live, of the first layer, and [spans](Border::spans) the key's slice there.
+impl Masstree {
+    /// The word of a key, looked for where a hint leads to at first.
+    #[inline]
+    pub(super) fn word_near(&self, guard: &Guard<'_>, key: &[u8], near: Option<u64>) -> Option<u64> {
+        if let Some(border) = self.border_near(near) {
+            let seen = border.version.stable();
+            if seen.is_live()
+                && seen.is_in_first_layer()
+                && let Found::Word { word, .. } = border.search(guard, &Piece::at(key, 0))
+                && !border.version.has_changed(seen)
+            {
+                return Some(word);
+            }
+        }
+        self.word_of(guard, key)
+    }
+
+    /// The border node of a key, locked, and the result of the search there, as [`lock`](Masstree::lock)
+    /// gives it.
+    #[inline]
+    pub(super) fn lock_near(&self, guard: &Guard<'_>, key: &[u8], near: Option<u64>) -> (Leaf, &Border) {
+        if let Some(border) = self.border_near(near)
+            && let Some(seen) = border.version.lock()
+        {
+            let piece = Piece::at(key, 0);
+            let found = border.search(guard, &piece);
+            let is_own = match found {
+                Found::Word { .. } | Found::Other { .. } => true,
+                Found::Nothing => border.spans(piece.slice),
+                Found::Layer { .. } => false,
+            };
+            if is_own && seen.is_in_first_layer() {
+                let number = near.map_or(0, |bits| Hint::from_bits(bits).node() as u32);
+                return (Leaf { number, seen, offset: 0, found }, border);
+            }
+            border.version.unlock();
+        }
+        self.lock(guard, key)
+    }
+
+    #[inline]
+    fn border_near(&self, near: Option<u64>) -> Option<&Border> {
+        let (number, _) = parts(Hint::from_bits(near?))?;
+        self.nodes.find_border(number)
     }
 }
 

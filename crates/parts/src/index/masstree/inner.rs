@@ -46,6 +46,7 @@ impl Inner {
     }
 
     /// The key at this rank.
+    #[inline(always)]
     pub(super) fn key(&self, rank: usize) -> u64 {
         self.keys[rank].load(Ordering::Relaxed)
     }
@@ -55,20 +56,25 @@ impl Inner {
     }
 
     /// The child at this rank.
+    #[inline(always)]
     pub(super) fn child(&self, rank: usize) -> Link {
         Link::from_bits(self.children[rank].load(Ordering::Relaxed))
     }
 
-    /// The child that is for this slice. All keys are looked at and no branch depends on them, so that the
-    /// processor runs ahead to the next node, and to the next lookup.
-    #[inline]
+    /// The child that is for this slice. No branch depends on the keys, so that the processor runs ahead to
+    /// the next node, and to the next lookup.
+    #[inline(always)]
     pub(super) fn child_of(&self, slice: u64) -> Link {
         let len = self.len();
-        let not_above =
-            self.keys.iter().map(|key| usize::from(key.load(Ordering::Relaxed) <= slice)).sum::<usize>();
+        let not_above = |rank: usize| usize::from(self.key(rank) <= slice);
+        // Halved four times, since the keys are fifteen.
+        let mut below = not_above(7) * 8;
+        below += not_above(below + 3) * 4;
+        below += not_above(below + 1) * 2;
+        below += not_above(below);
         point();
         // The keys beyond `len` are the highest number, and count only for that slice, for which all do.
-        self.child(not_above.min(len))
+        self.child(below.min(len))
     }
 
     /// Which child this is. The caller holds the lock.

@@ -162,6 +162,9 @@ impl Loader {
             border.prev.store(last.number(), Ordering::Relaxed);
             nodes.border(last.number()).next.store(number, Ordering::Relaxed);
         }
+        if depth == 0 {
+            border.version.set_in_first_layer();
+        }
         border.version.unlock();
         borders.push((all[0].slice, Link::border(number)));
         entries.drain(..count);

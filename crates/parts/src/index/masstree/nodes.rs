@@ -50,6 +50,40 @@ impl Link {
     }
 }
 
+/// A node that has been looked up.
+#[derive(Clone, Copy)]
+pub(super) enum NodeOf<'n> {
+    Inner(&'n Inner),
+    Border(&'n Border),
+}
+
+impl<'n> NodeOf<'n> {
+    #[inline]
+    pub(super) fn version(self) -> &'n Version {
+        match self {
+            NodeOf::Inner(inner) => &inner.version,
+            NodeOf::Border(border) => &border.version,
+        }
+    }
+
+    #[inline]
+    pub(super) fn parent(self) -> &'n AtomicU32 {
+        match self {
+            NodeOf::Inner(inner) => &inner.parent,
+            NodeOf::Border(border) => &border.parent,
+        }
+    }
+
+    /// Asks for all its lines.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        match self {
+            NodeOf::Inner(inner) => prefetch(inner),
+            NodeOf::Border(border) => prefetch(border),
+        }
+    }
+}
+
 /// The nodes of an index and the blocks of suffixes that they name. Retired ones keep this alive.
 pub(super) struct Nodes {
     borders: Arena<Border>,
@@ -81,20 +115,24 @@ impl Nodes {
         self.inners.get(link.number())
     }
 
+    /// The node of a link.
+    #[inline]
+    pub(super) fn get(&self, link: Link) -> NodeOf<'_> {
+        if link.is_inner() {
+            NodeOf::Inner(self.inner(link))
+        } else {
+            NodeOf::Border(self.border(link.number()))
+        }
+    }
+
     #[inline]
     pub(super) fn version(&self, link: Link) -> &Version {
-        if link.is_inner() { &self.inner(link).version } else { &self.border(link.number()).version }
+        self.get(link).version()
     }
 
     #[inline]
     pub(super) fn parent(&self, link: Link) -> &AtomicU32 {
-        if link.is_inner() { &self.inner(link).parent } else { &self.border(link.number()).parent }
-    }
-
-    /// Asks for all lines of a node.
-    #[inline]
-    pub(super) fn prefetch(&self, link: Link) {
-        if link.is_inner() { prefetch(self.inner(link)) } else { prefetch(self.border(link.number())) }
+        self.get(link).parent()
     }
 
     /// Whether an operation that needs new nodes may begin.

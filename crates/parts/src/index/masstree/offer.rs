@@ -26,8 +26,8 @@ impl Index for Masstree {
     type Unflushed = ();
 
     #[inline]
-    fn prefetch(&self, key: Key<'_>) {
-        let _ = self.prefetch_leaf(key.bytes);
+    fn prefetch(&self, key: Key<'_>) -> Option<u64> {
+        self.prefetch_leaf(key.bytes).map(Hint::bits)
     }
 
     #[inline]
@@ -36,8 +36,8 @@ impl Index for Masstree {
     }
 
     #[inline]
-    fn candidate(&self, guard: &Guard<'_>, key: Key<'_>) -> Option<u64> {
-        self.word_of(guard, key.bytes)
+    fn candidate(&self, guard: &Guard<'_>, key: Key<'_>, near: Option<u64>) -> Option<u64> {
+        self.word_near(guard, key.bytes, near)
     }
 
     #[inline(always)]
@@ -48,6 +48,17 @@ impl Index for Masstree {
         _matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
         Ok(self.word_of(guard, key.bytes))
+    }
+
+    #[inline(always)]
+    fn get_near(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        near: Option<u64>,
+        _matches: impl FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, IndexError> {
+        Ok(self.word_near(guard, key.bytes, near))
     }
 
     #[inline]
@@ -74,7 +85,7 @@ impl Index for Masstree {
         guard: &Guard<'_>,
         key: Key<'_>,
         new: u64,
-        _near: Option<u64>,
+        near: Option<u64>,
         _matches: impl FnMut(u64) -> bool,
         _rehash: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, IndexError> {
@@ -83,7 +94,7 @@ impl Index for Masstree {
         if key.len() > Masstree::MAX_KEY {
             return Err(IndexError::KeyTooLong { len: key.len(), max: Masstree::MAX_KEY });
         }
-        let (leaf, border) = self.lock(guard, key);
+        let (leaf, border) = self.lock_near(guard, key, near);
         if let Found::Word { slot, word: old } = leaf.found {
             border.set_word(slot, new);
             border.version.unlock();
@@ -113,9 +124,10 @@ impl Index for Masstree {
         &self,
         guard: &Guard<'_>,
         key: Key<'_>,
+        near: Option<u64>,
         _matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
-        Ok(self.remove(guard, key.bytes))
+        Ok(self.remove(guard, key.bytes, near))
     }
 
     #[inline]

@@ -14,9 +14,9 @@ use crate::sync::Waiter;
 use crate::sync::atomic::Ordering;
 
 impl Masstree {
-    /// Removes a key and returns its word.
-    pub(super) fn remove(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
-        let (leaf, border) = self.lock(guard, key);
+    /// Removes a key, which is perhaps where a hint leads to, and returns its word.
+    pub(super) fn remove(&self, guard: &Guard<'_>, key: &[u8], near: Option<u64>) -> Option<u64> {
+        let (leaf, border) = self.lock_near(guard, key, near);
         let Found::Word { slot, word } = leaf.found else {
             border.version.unlock();
             return None;

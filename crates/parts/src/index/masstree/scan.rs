@@ -149,7 +149,7 @@ impl Masstree {
         visit: &mut impl FnMut(&[u8], u64),
     ) -> Option<Stop> {
         let snapshot = self.snapshot(guard, &stop)?;
-        self.nodes.prefetch(Link::border(snapshot.next));
+        self.nodes.get(Link::border(snapshot.next)).prefetch();
         let all = snapshot.entries.iter().flatten();
         let passed = all.clone().take_while(|entry| !cursor.awaits(stop.offset, entry)).count();
         for entry in all.skip(passed) {

@@ -47,6 +47,9 @@ impl Masstree {
 
         let (right_number, right) = self.nodes.new_border();
         right.version.mark_splitting();
+        if border.version.is_in_first_layer() {
+            right.version.set_in_first_layer();
+        }
         right.fill(&self.nodes, &entries[at..]);
         right.next.store(next, Ordering::Relaxed);
         right.prev.store(number, Ordering::Relaxed);

@@ -51,6 +51,7 @@ impl Masstree {
         let nodes = Nodes::new();
         let (number, root) = nodes.new_border();
         root.version.set_root(true);
+        root.version.set_in_first_layer();
         root.version.unlock();
         Masstree::of(nodes, Link::border(number), 0, 0)
     }

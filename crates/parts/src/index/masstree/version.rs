@@ -1,7 +1,7 @@
 //! The version word of a node: its lock, and counters that tell readers that the node has changed.
 //!
 //! ```text
-//! bit | 0 locked | 1 inserting | 2 splitting | 3 live | 4 root | 8..40 insertions | 40..64 splits |
+//! bit | 0 locked | 1 inserting | 2 splitting | 3 live | 4 root | 5 first | 8.. insertions | 40.. splits |
 //! ```
 //!
 //! A reader takes the word while it is neither *inserting* nor *splitting*, reads the node, and looks at the
@@ -23,6 +23,7 @@ const INSERTING: u64 = 1 << 1;
 const SPLITTING: u64 = 1 << 2;
 const LIVE: u64 = 1 << 3;
 const ROOT: u64 = 1 << 4;
+const FIRST: u64 = 1 << 5;
 const FLAGS: u64 = 0xFF;
 const INSERTION: u64 = 1 << 8;
 const SPLIT: u64 = 1 << 40;
@@ -44,6 +45,12 @@ impl Seen {
     #[inline]
     pub(super) fn is_root(self) -> bool {
         self.0 & ROOT != 0
+    }
+
+    /// Whether the node is a border node of the first layer.
+    #[inline]
+    pub(super) fn is_in_first_layer(self) -> bool {
+        self.0 & FIRST != 0
     }
 
     /// Whether the way to a key may not lead through this node any more, although it did at `before`.
@@ -147,6 +154,16 @@ impl Version {
         self.0.store(if is_root { version | ROOT } else { version & !ROOT }, Ordering::Relaxed);
     }
 
+    /// Whether it is. The caller holds the lock.
+    pub(super) fn is_in_first_layer(&self) -> bool {
+        Seen(self.0.load(Ordering::Relaxed)).is_in_first_layer()
+    }
+
+    /// Makes the node one of the first layer, for as long as it is live. The caller holds the lock.
+    pub(super) fn set_in_first_layer(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed) | FIRST, Ordering::Relaxed);
+    }
+
     /// Gives the lock back and counts the marks.
     #[inline]
     pub(super) fn unlock(&self) {
@@ -158,7 +175,7 @@ impl Version {
     pub(super) fn unlock_dead(&self) {
         point();
         let version = counted(self.0.load(Ordering::Relaxed) | SPLITTING);
-        self.0.store(version & !(LIVE | ROOT), Ordering::Release);
+        self.0.store(version & !(LIVE | ROOT | FIRST), Ordering::Release);
     }
 
     /// Takes a node that was not live into use: locked, and live. Its content has been written before.
@@ -178,7 +195,7 @@ fn counted(version: u64) -> u64 {
     if version & SPLITTING != 0 {
         counters = counters.wrapping_add(SPLIT);
     }
-    counters | version & (LIVE | ROOT)
+    counters | version & (LIVE | ROOT | FIRST)
 }
 
 #[cfg(test)]

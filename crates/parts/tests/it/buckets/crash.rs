@@ -143,7 +143,7 @@ impl<L: Locking> crashes::Subject for Subject<L> {
         let gone: Vec<u64> = expected.references.keys().copied().filter(|key| key % 3 != 0).collect();
         for key in gone {
             let old = expected.references.remove(&key);
-            let taken = index.take(&guard, by_hash(hash_of(key)), |reference| key_of(reference) == key);
+            let taken = index.take(&guard, by_hash(hash_of(key)), None, |reference| key_of(reference) == key);
             if taken.map_err(text)?.map(|taken| taken & !COPY) != old {
                 return Err(format!("key {key} cannot be removed"));
             }

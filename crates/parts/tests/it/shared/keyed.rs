@@ -44,7 +44,7 @@ pub trait ByHash: Index {
     }
 
     fn take(&self, guard: &Guard<'_>, hash: u64, matches: impl FnMut(u64) -> bool) -> Option<u64> {
-        Index::take(self, guard, by_hash(hash), matches).expect("sound")
+        Index::take(self, guard, by_hash(hash), None, matches).expect("sound")
     }
 
     /// Removes a key if it has this reference.
@@ -53,7 +53,7 @@ pub trait ByHash: Index {
     }
 
     fn candidate(&self, guard: &Guard<'_>, hash: u64) -> Option<u64> {
-        Index::candidate(self, guard, by_hash(hash))
+        Index::candidate(self, guard, by_hash(hash), None)
     }
 
     fn prefetch(&self, hash: u64) {
@@ -90,8 +90,9 @@ pub trait ByKey: Index {
     }
 
     fn upsert(&self, guard: &Guard<'_>, key: &[u8], new: u64) -> Result<Option<u64>, IndexError> {
-        let matches = |_| unreachable!("it has the keys");
-        Index::upsert(self, guard, by_bytes(key), new, None, matches, &|_| unreachable!("it has the keys"))
+        let (key, matches) = (by_bytes(key), |_| unreachable!("it has the keys"));
+        let near = Index::prefetch_to_write(self, key);
+        Index::upsert(self, guard, key, new, near, matches, &|_| unreachable!("it has the keys"))
     }
 
     /// Adds a key that is absent, and tells where it stands.
@@ -105,7 +106,8 @@ pub trait ByKey: Index {
     }
 
     fn take(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>, IndexError> {
-        Index::take(self, guard, by_bytes(key), |_| unreachable!("it has the keys"))
+        let near = Index::prefetch_to_write(self, by_bytes(key));
+        Index::take(self, guard, by_bytes(key), near, |_| unreachable!("it has the keys"))
     }
 
     /// Removes a key if it has this word.

@@ -72,7 +72,7 @@ impl<I: Index> Spine<I> {
             if record.is_large() {
                 expired.extend(self.zones_of(guard, record));
             }
-            let gone = self.index.take(guard, key, |named| named == word)?;
+            let gone = self.index.take(guard, key, None, |named| named == word)?;
             debug_assert!(gone.is_some(), "the key is locked");
             self.heap.note_dead(writer.shard, *old, len);
         }

@@ -56,7 +56,7 @@ impl<I: Index> Spine<I> {
                 Some(zones) => zones.iter().filter(|zone| !name(*zone)).count() != 0,
             };
             if is_lost {
-                self.index.take(&guard, key, |named| named == word)?;
+                self.index.take(&guard, key, None, |named| named == word)?;
                 let (what, offset) = ("a large value".into(), self.heap.resolve(head.reference));
                 findings.damage.push(DamagedPlace { what, offset, len: head.len });
                 let in_segment = head.reference.offset(self.heap.zone_shift());
