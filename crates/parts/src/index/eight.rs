@@ -8,14 +8,14 @@
 pub(super) const BITS_PER_WORD: u32 = 2;
 
 /// Eight words, two to a register.
-#[cfg(all(target_arch = "x86_64", not(loom)))]
+#[cfg(target_arch = "x86_64")]
 pub(super) type Eight = [std::arch::x86_64::__m128i; 4];
 
 /// Loads eight words.
 ///
 /// # Safety
 /// The words must be mapped, and the first of them aligned to 16 bytes.
-#[cfg(all(target_arch = "x86_64", not(loom)))]
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) unsafe fn load(first: *const u64) -> Eight {
     use std::arch::x86_64::__m128i;
@@ -39,7 +39,7 @@ pub(super) unsafe fn load(first: *const u64) -> Eight {
 }
 
 /// Which of eight words are equal to this one.
-#[cfg(all(target_arch = "x86_64", not(loom)))]
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn equal([a, b, c, d]: Eight, word: u64) -> u32 {
     use std::arch::x86_64::{

@@ -186,7 +186,8 @@ impl<I: Index> Spine<I> {
         match word {
             Ok(Some(word)) if !is_shown => self.glance_at(guard, word, key.bytes),
             Ok(None) if !is_shown => Glance::Absent,
-            _ => glance,
+            Ok(Some(_)) => glance,
+            _ => Glance::Other,
         }
     }
 
