@@ -15,16 +15,19 @@ impl Region {
     /// is a mix.
     #[inline(always)]
     pub fn append_behind_racing(&self, offset: u64, prefix: &[u8], len: u64, out: &mut Vec<u8>) -> bool {
-        let (src, len) = (self.at_to_read(offset, prefix.len() as u64 + len), len as usize);
-        out.reserve(len);
-        // SAFETY: in bounds by `at_to_read`; the room behind the bytes of `out` was just made, and is
-        // filled before it counts.
+        let (src, behind) = (self.at(offset, prefix.len() as u64 + len).cast_const(), len as usize);
+        // SAFETY: in bounds by `at`.
+        if !unsafe { equals(src, prefix) } {
+            self.note_read(offset, prefix.len() as u64);
+            return false;
+        }
+        self.note_read(offset, prefix.len() as u64 + len);
+        out.reserve(behind);
+        // SAFETY: in bounds by `at`; the room behind the bytes of `out` was just made, and is filled before
+        // it counts.
         unsafe {
-            if !equals(src, prefix) {
-                return false;
-            }
-            racing(src.add(prefix.len()), out.as_mut_ptr().add(out.len()), len);
-            out.set_len(out.len() + len);
+            racing(src.add(prefix.len()), out.as_mut_ptr().add(out.len()), behind);
+            out.set_len(out.len() + behind);
         }
         true
     }

@@ -324,7 +324,7 @@ impl Region {
 
     /// The first of some bytes that are about to be read.
     #[inline(always)]
-    pub(crate) fn at_to_read(&self, offset: u64, len: u64) -> *const u8 {
+    fn at_to_read(&self, offset: u64, len: u64) -> *const u8 {
         let src = self.at(offset, len);
         self.note_read(offset, len);
         src

@@ -125,6 +125,8 @@ pub trait Index: Send + Sync + 'static {
     const NEVER_FAILS: bool;
     /// Whether it has hints: numbers of 48 bits that say where an entry most likely stands.
     const HINTS: bool;
+    /// Whether it has the keys, so that a [candidate](Index::candidate) is no guess.
+    const HAS_KEYS: bool = false;
     /// Bits of the hash that a word of the index has with it. A word that `matches` is shown is one whose key
     /// has the same there, always, so that any other record tells that the index is damaged.
     const FINGERPRINT: u64 = 0;

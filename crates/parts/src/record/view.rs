@@ -2,7 +2,8 @@
 
 use super::certify::{Certifier, LifeKey};
 use super::layout::{
-    EXPIRES, FLAGS_SHIFT, HEADER, HINT, HINT_BITS, HINT_FIELD, Header, KEY_LEN_SHIFT, Kind, VALUE_LEN_SHIFT,
+    EXPIRES, FLAGS_SHIFT, HEADER, HINT, HINT_BITS, HINT_FIELD, Header, KEY_LEN_SHIFT, Kind, LENGTHS,
+    VALUE_LEN_SHIFT,
 };
 use quipu_medium::Region;
 use zerocopy::FromBytes;
@@ -58,19 +59,23 @@ impl<'a> RecordView<'a> {
     /// As for [`Region::bytes`].
     #[inline(always)]
     pub unsafe fn plain_value(region: &'a Region, offset: u64, key: &[u8]) -> Option<&'a [u8]> {
-        // SAFETY: forwarded; what is read is noted below.
+        // SAFETY: forwarded.
         let head = unsafe { region.bytes_in_pieces(offset, HEADER) }?;
         let (_, lengths) = head.split_last_chunk()?;
         let lengths = u64::from_le_bytes(*lengths);
         let hint_len = (lengths >> FLAGS_SHIFT & u64::from(HINT)) * (HINT_FIELD / u64::from(HINT));
         let (plain, key_len) = (Kind::Value as u64, key.len() as u64);
         let expected = plain | lengths & u64::from(HINT) << FLAGS_SHIFT | key_len << KEY_LEN_SHIFT;
+        let read = offset + LENGTHS.start;
         if lengths & u64::from(u32::MAX) != expected {
+            region.note_read(read, HEADER - LENGTHS.start);
             return None;
         }
         let len = key_len + (lengths >> VALUE_LEN_SHIFT).checked_sub(hint_len)?;
+        let start = offset + HEADER + hint_len;
         // SAFETY: forwarded.
-        let (found, value) = unsafe { region.bytes(offset + HEADER + hint_len, len) }?.split_at(key.len());
+        let (found, value) = unsafe { region.bytes_in_pieces(start, len) }?.split_at(key.len());
+        region.note_read(read, start + len - read);
         is_same_key(found, key).then_some(value)
     }
 

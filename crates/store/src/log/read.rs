@@ -173,8 +173,7 @@ impl<I: Index> Spine<I> {
             return Glance::Other;
         }
         if !I::DURABLE {
-            let Some(likely) = self.index.candidate(guard, key, None) else { return Glance::Other };
-            return self.glance_at(guard, likely, key.bytes);
+            return self.glance_of(guard, self.index.candidate(guard, key, None), key);
         }
         // Only `get` knows which words are durable.
         let (mut glance, mut is_shown) = (Glance::Other, false);
@@ -188,6 +187,16 @@ impl<I: Index> Spine<I> {
             Ok(None) if !is_shown => Glance::Absent,
             Ok(Some(_)) => glance,
             _ => Glance::Other,
+        }
+    }
+
+    /// A glance at the record of a key for which an index that is not durable has this candidate.
+    #[inline(always)]
+    fn glance_of<'g>(&'g self, guard: &'g Guard<'_>, likely: Option<u64>, key: Key<'_>) -> Glance<'g> {
+        match likely {
+            Some(word) => self.glance_at(guard, word, key.bytes),
+            None if I::HAS_KEYS => Glance::Absent,
+            None => Glance::Other,
         }
     }
 
@@ -258,32 +267,42 @@ impl<I: Index> Spine<I> {
             place.key = self.key(key);
             place.near = self.index.prefetch(place.key);
         }
+        // Keys whose words are known.
+        let mut known = 0;
         for Wanted { key, near, likely } in &mut *wanted {
-            self.settle(guard, key.hash)?;
+            if self.settle(guard, key.hash).is_err() {
+                break; // told in its turn
+            }
             *likely = self.index.candidate(guard, *key, *near);
             if let Some(offset) = likely.and_then(|word| self.place_of(word)) {
                 for line in 0..AHEAD {
                     self.region().prefetch(offset + line * quipu_medium::LINE);
                 }
             }
+            known += 1;
         }
-        for (position, wanted) in wanted.iter().enumerate() {
-            match self.glance_again(guard, wanted) {
+        if I::DURABLE || self.verifies {
+            known = 0;
+        }
+        for (position, Wanted { key, likely, .. }) in wanted.iter().enumerate() {
+            let glance = if position < known {
+                self.glance_of(guard, *likely, *key)
+            } else {
+                self.settle(guard, key.hash)?;
+                self.glance(guard, *key)
+            };
+            match glance {
                 Glance::Value(value) => each(position, Some(value)),
                 Glance::Absent => each(position, None),
-                Glance::Other => self.show_any(guard, wanted.key, position, each)?,
+                Glance::Other => {
+                    // No later key is to be shown as it was before this one is read.
+                    known = 0;
+                    self.settle(guard, key.hash)?;
+                    self.show_any(guard, *key, position, each)?;
+                }
             }
         }
         Ok(())
-    }
-
-    /// A glance at the record of a key whose word has been looked up.
-    #[inline(always)]
-    fn glance_again<'g>(&'g self, guard: &'g Guard<'_>, wanted: &Wanted<'_>) -> Glance<'g> {
-        match wanted.likely {
-            Some(word) if !I::DURABLE && !self.verifies => self.glance_at(guard, word, wanted.key.bytes),
-            _ => self.glance(guard, wanted.key),
-        }
     }
 
     /// Shows the value of a key whose stripe is settled, whatever its record is.

@@ -107,17 +107,30 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         for ((hash, _), key) in wanted.iter_mut().zip(keys) {
             *hash = self.ask(key);
         }
+        // Keys whose places are known.
+        let mut known = 0;
         for (hash, likely) in &mut *wanted {
-            self.settle(guard, *hash)?;
+            if self.settle(guard, *hash).is_err() {
+                break; // told in its turn
+            }
             *likely = self.likely(guard, *hash);
             if let Some(offset) = *likely {
                 self.heap.prefetch(offset);
             }
+            known += 1;
+        }
+        if !self.reads_at_once {
+            known = 0;
         }
         for (position, (&(hash, likely), key)) in wanted.iter().zip(keys).enumerate() {
-            let likely = likely.filter(|_| self.reads_at_once);
-            let is_there = likely.is_some_and(|offset| self.heap.read_at_once(offset, key, copy))
-                || self.look_up::<true>(guard, hash, key, copy)?;
+            let likely = likely.filter(|_| position < known);
+            let mut is_there = likely.is_some_and(|offset| self.heap.read_at_once(offset, key, copy));
+            if !is_there {
+                // No later key is to be shown as it was before this one is read.
+                known = 0;
+                self.settle(guard, hash)?;
+                is_there = self.look_up::<true>(guard, hash, key, copy)?;
+            }
             each(position, is_there.then_some(&copy[..]));
         }
         Ok(())

@@ -44,6 +44,13 @@ pub(super) struct Leaf {
     pub(super) found: Found,
 }
 
+impl Leaf {
+    /// The word, if there is one.
+    fn word(&self) -> Option<u64> {
+        if let Found::Word { word, .. } = self.found { Some(word) } else { None }
+    }
+}
+
 impl Masstree {
     /// The word of a key.
     #[inline]
@@ -53,26 +60,25 @@ impl Masstree {
         if let Some((_, border, seen)) = self.descend(root, piece.slice) {
             let found = border.search(guard, &piece);
             if !border.version.has_changed(seen) {
-                match found {
-                    Found::Word { word, .. } => return Some(word),
-                    Found::Layer { .. } => {}
-                    Found::Other { .. } | Found::Nothing => return None,
-                }
+                return match found {
+                    Found::Word { word, .. } => Some(word),
+                    Found::Layer { link, .. } => self.word_below(guard, key, link),
+                    Found::Other { .. } | Found::Nothing => None,
+                };
             }
         }
-        self.word_in_layers(guard, key)
+        self.find(guard, key).word()
     }
 
+    /// The word of a key whose first slice leads to this layer.
     #[inline(never)]
-    fn word_in_layers(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
-        match self.find(guard, key).found {
-            Found::Word { word, .. } => Some(word),
-            _ => None,
-        }
+    fn word_below(&self, guard: &Guard<'_>, key: &[u8], layer: Link) -> Option<u64> {
+        let leaf = self.walk_from::<false>(guard, key, layer, super::key::SLICE);
+        leaf.unwrap_or_else(|| self.find(guard, key)).word()
     }
 
     /// Searches the index for a key.
-    #[inline]
+    #[inline(never)]
     pub(super) fn find(&self, guard: &Guard<'_>, key: &[u8]) -> Leaf {
         self.walk::<false>(guard, key)
     }
@@ -84,17 +90,24 @@ impl Masstree {
         let mut waiter = Waiter::default();
         loop {
             let first = Link::from_bits(self.root.load(Ordering::Acquire));
-            if let Some(leaf) = self.walk_from::<REPAIR>(guard, key, first) {
+            if let Some(leaf) = self.walk_from::<REPAIR>(guard, key, first, 0) {
                 return leaf;
             }
             waiter.wait();
         }
     }
 
-    /// Goes through the layers, beginning with the first; nothing if one of them has gone meanwhile.
+    /// Goes through the layers, beginning with this one, which has the bytes of the key from `offset` on;
+    /// nothing if one of them has gone meanwhile.
     #[inline]
-    fn walk_from<const REPAIR: bool>(&self, guard: &Guard<'_>, key: &[u8], first: Link) -> Option<Leaf> {
-        let (mut layer, mut offset) = (first, 0);
+    fn walk_from<const REPAIR: bool>(
+        &self,
+        guard: &Guard<'_>,
+        key: &[u8],
+        first: Link,
+        offset: usize,
+    ) -> Option<Leaf> {
+        let (mut layer, mut offset) = (first, offset);
         loop {
             let piece = Piece::at(key, offset);
             let (number, seen, found) = self.find_in_layer(guard, layer, &piece)?;

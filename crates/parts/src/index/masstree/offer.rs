@@ -21,6 +21,7 @@ impl Index for Masstree {
     const DURABLE: bool = false;
     const NEVER_FAILS: bool = true;
     const HINTS: bool = true;
+    const HAS_KEYS: bool = true;
 
     type Cursor = Cursor;
     type Unflushed = ();
@@ -45,9 +46,9 @@ impl Index for Masstree {
         &self,
         guard: &Guard<'_>,
         key: Key<'_>,
-        _matches: impl FnMut(u64) -> bool,
+        matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
-        Ok(self.word_of(guard, key.bytes))
+        self.get_near(guard, key, None, matches)
     }
 
     #[inline(always)]
