@@ -130,7 +130,10 @@ impl<'a> Parts<'a> {
     }
 
     fn hash(&self, key: &[u8]) -> u64 {
-        self.heap.certifier().key_hash(key)
+        let certifier = self.heap.certifier();
+        // As the store does with an index in DRAM.
+        key.try_into()
+            .map_or_else(|_| certifier.key_hash(key), |number| certifier.permuted(u64::from_le_bytes(number)))
     }
 
     fn offset(&self, record: u64) -> Offset {

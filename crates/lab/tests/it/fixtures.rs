@@ -163,6 +163,21 @@ fn fill_plain(store: &Store) -> Contents {
     contents
 }
 
+/// A pool with a checkpoint of the present form, left by a store that was closed.
+const CHECKPOINT: &str = "v1-checkpoint-2";
+
+#[test]
+fn a_checkpoint_of_an_earlier_run_is_loaded() {
+    let fresh = tempfile::tempdir().unwrap();
+    let reference = Store::create(fresh.path().join("reference"), &options()).unwrap();
+    let contents = fill_plain(&reference);
+    let path = fresh.path().join("pool");
+    std::fs::copy(folder().join(format!("{CHECKPOINT}.bin")), &path).unwrap();
+    let mut store = Store::open(&path, &options()).unwrap();
+    assert!(store.recovery().from_checkpoint);
+    verify(&mut store, &contents);
+}
+
 /// Makes a pool that was not closed one of this boot of the system. Some designs refuse what a crash of the
 /// system has left.
 fn dropped_since_the_system_started(path: &Path) {
@@ -200,6 +215,12 @@ fn make_pools_of_later_forms() {
         if !path.exists() {
             fill_plain(&Store::create(&path, &options_of(design)).unwrap());
         }
+    }
+    let path = folder().join(format!("{CHECKPOINT}.bin"));
+    if !path.exists() {
+        let store = Store::create(&path, &options()).unwrap();
+        fill_plain(&store);
+        store.close().unwrap();
     }
 }
 

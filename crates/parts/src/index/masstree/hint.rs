@@ -75,7 +75,7 @@ impl Masstree {
     /// The word of a key, looked for where a hint leads to at first.
     #[inline]
     pub(super) fn word_near(&self, guard: &Guard<'_>, key: &[u8], near: Option<u64>) -> Option<u64> {
-        if let Some(border) = self.border_near(near) {
+        if let Some((_, border)) = self.border_near(near) {
             let seen = border.version.stable();
             if seen.is_live()
                 && seen.is_in_first_layer()
@@ -92,7 +92,7 @@ impl Masstree {
     /// gives it.
     #[inline]
     pub(super) fn lock_near(&self, guard: &Guard<'_>, key: &[u8], near: Option<u64>) -> (Leaf, &Border) {
-        if let Some(border) = self.border_near(near)
+        if let Some((number, border)) = self.border_near(near)
             && let Some(seen) = border.version.lock()
         {
             let piece = Piece::at(key, 0);
@@ -103,7 +103,6 @@ impl Masstree {
                 Found::Layer { .. } => false,
             };
             if is_own && seen.is_in_first_layer() {
-                let number = near.map_or(0, |bits| Hint::from_bits(bits).node() as u32);
                 return (Leaf { number, seen, offset: 0, found }, border);
             }
             border.version.unlock();
@@ -112,9 +111,9 @@ impl Masstree {
     }
 
     #[inline]
-    fn border_near(&self, near: Option<u64>) -> Option<&Border> {
+    fn border_near(&self, near: Option<u64>) -> Option<(u32, &Border)> {
         let (number, _) = parts(Hint::from_bits(near?))?;
-        self.nodes.find_border(number)
+        Some((number, self.nodes.find_border(number)?))
     }
 }
 
