@@ -129,8 +129,8 @@ const FIXED: bool = true;
 
 twins! {
     fence_left_out: QUIPU, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
-    publish_before_persist: QUIPU, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[];
-    life_left_out: QUIPU, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[];
+    publish_before_persist: QUIPU, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[6, 16, 22];
+    life_left_out: QUIPU, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[3, 5, 13];
     append_after_recovery: QUIPU, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[7, 8, 20];
     tombstone_dropped_early: QUIPU, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK, HEAD_CAME_BACK], ANY,
         &[1, 4, 5];
@@ -141,16 +141,16 @@ twins! {
     value_committed_late: QUIPU, Broken::Store(Twin::ValueCommittedLate), &["a large value"], ANY, &[2, 3, 5];
     viper_fence_left_out: VIPER, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 7];
     /// In pools whose records have one size.
-    viper_fixed_fence_left_out: VIPER, FENCE_LEFT_OUT, &["torn value"], FIXED, &[];
+    viper_fixed_fence_left_out: VIPER, FENCE_LEFT_OUT, &["torn value"], FIXED, &[3, 4, 9];
     viper_released_before_persist: VIPER, Broken::Store(Twin::ReleasedBeforePersist), &["found None"], ANY, &[1, 4, 6];
     viper_old_not_released: VIPER, Broken::Store(Twin::OldNotReleased), &[CAME_BACK], ANY, &[1, 3, 6];
     /// A writer that deletes a key whose last put was published late must not do so durably before the record
     /// that this put has replaced is durably gone.
-    viper_key_free_before_release: VIPER, Broken::Store(Twin::KeyFreeBeforeRelease), &[CAME_BACK], ANY, &[407, 499, 509];
+    viper_key_free_before_release: VIPER, Broken::Store(Twin::KeyFreeBeforeRelease), &[CAME_BACK], ANY, &[107, 108, 189];
     /// The tie break of the paper needs that nobody sees a record before the one that it replaces is durably
     /// gone; sequence numbers do not. Locks see to that (`heap::slots::locks`), so the paper's way is
     /// convicted where they let go too early.
-    viper_ties_of_the_paper: VIPER, Broken::PaperTies(Twin::PageFreeBeforeRelease), &[READ_TOO_EARLY], ANY, &[];
+    viper_ties_of_the_paper: VIPER, Broken::PaperTies(Twin::PageFreeBeforeRelease), &[READ_TOO_EARLY], ANY, &[5, 22, 154];
     viper_pacman_fence_left_out: VIPER_PACMAN, FENCE_LEFT_OUT, &[LOST, "torn value"], ANY, &[1, 2, 3];
     /// A deletion with bits in DRAM lasts by its tombstone, for as long as something older is marked.
     viper_pacman_tombstone_dropped_early: VIPER_PACMAN, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK], ANY,
@@ -162,7 +162,7 @@ twins! {
     viper_pacman_losing_copy_kept: VIPER_PACMAN, Broken::Store(Twin::LosingCopyKept), &[CAME_BACK, "not sound"], ANY,
         &[29, 86, 90];
     /// The index in the pool says what is where, and must not say so before it is there.
-    flatstore_ph_publish_before_persist: FLATSTORE_PH, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[];
+    flatstore_ph_publish_before_persist: FLATSTORE_PH, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[2, 5, 6];
     flatstore_ff_publish_before_persist: FLATSTORE_FF, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
         &[2, 5, 7];
     mpkv_publish_before_persist: MPKV, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[3, 4, 5];
