@@ -186,9 +186,9 @@ impl Client {
     }
 
     /// Reads many keys at once, several times faster than one by one, because their cache misses overlap.
-    /// `each` is called with the position and the value of every key, in order. A value is the one that its
-    /// key had at some moment of this call, and of no earlier moment than that of a key before it; it may be
-    /// of one before `each` was first called.
+    /// `each` is called with the position and the value of every key, in order. Each is the value
+    /// at some moment of this call, which may come before the first call of `each`. No value is of an earlier
+    /// moment than that of a key before it.
     ///
     /// # Errors
     /// As for [`get`](Client::get).

@@ -131,14 +131,14 @@ twins! {
     fence_left_out: QUIPU, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
     publish_before_persist: QUIPU, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[6, 16, 22];
     life_left_out: QUIPU, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[3, 5, 13];
-    append_after_recovery: QUIPU, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[7, 8, 20];
+    append_after_recovery: QUIPU, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[7, 8, 28];
     tombstone_dropped_early: QUIPU, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK, HEAD_CAME_BACK], ANY,
         &[1, 4, 5];
     freed_in_dram_only: QUIPU, Broken::Store(Twin::FreedInDramOnly), &[CAME_BACK, HEAD_CAME_BACK], ANY, &[1, 5, 7];
     batch_in_pieces: QUIPU, Broken::Store(Twin::BatchInPieces), &["an atomic batch is there in part"], ANY, &[1, 2, 3];
     stale_checkpoint: QUIPU, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
     flatstore_m_stale_checkpoint: FLATSTORE_M, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
-    value_committed_late: QUIPU, Broken::Store(Twin::ValueCommittedLate), &["a large value"], ANY, &[2, 3, 5];
+    value_committed_late: QUIPU, Broken::Store(Twin::ValueCommittedLate), &["a large value"], ANY, &[2, 3, 6];
     viper_fence_left_out: VIPER, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 7];
     /// In pools whose records have one size.
     viper_fixed_fence_left_out: VIPER, FENCE_LEFT_OUT, &["torn value"], FIXED, &[3, 4, 9];
@@ -167,7 +167,7 @@ twins! {
         &[2, 5, 7];
     mpkv_publish_before_persist: MPKV, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[3, 4, 5];
     mpkv_baseline_publish_before_persist: MPKV_BASELINE, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
-        &[1, 6, 7];
+        &[4, 6, 7];
     /// The listing of PACMAN's paper (figure 4) flushes after every 32 entries and not the rest.
     flatstore_ph_last_repointed_unflushed: FLATSTORE_PH, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
         &[1, 2, 3];
