@@ -37,6 +37,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let hash = self.ask(key);
         self.stripes.prefetch(hash);
         self.admit_write()?;
+        // Ahead of the lock, which waits for the change before to have reached the medium.
+        if let Some(word) = self.index.candidate(&session.participant.pin(), hash) {
+            self.heap.prefetch_to_change(Self::offset_of(word));
+        }
         let _stripe = self.lock(&session.participant, hash);
         let guard = session.participant.pin();
         // Keys that are empty or too long match no record, and are refused below.

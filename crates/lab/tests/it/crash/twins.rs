@@ -141,7 +141,7 @@ twins! {
     value_committed_late: QUIPU, Broken::Store(Twin::ValueCommittedLate), &["a large value"], ANY, &[2, 3, 6];
     viper_fence_left_out: VIPER, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 7];
     /// In pools whose records have one size.
-    viper_fixed_fence_left_out: VIPER, FENCE_LEFT_OUT, &["torn value"], FIXED, &[3, 4, 9];
+    viper_fixed_fence_left_out: VIPER, FENCE_LEFT_OUT, &["torn value"], FIXED, &[4, 5, 7];
     viper_released_before_persist: VIPER, Broken::Store(Twin::ReleasedBeforePersist), &["found None"], ANY, &[1, 4, 6];
     viper_old_not_released: VIPER, Broken::Store(Twin::OldNotReleased), &[CAME_BACK], ANY, &[1, 3, 6];
     /// A writer that deletes a key whose last put was published late must not do so durably before the record
@@ -150,7 +150,7 @@ twins! {
     /// The tie break of the paper needs that nobody sees a record before the one that it replaces is durably
     /// gone; sequence numbers do not. Locks see to that (`heap::slots::locks`), so the paper's way is
     /// convicted where they let go too early.
-    viper_ties_of_the_paper: VIPER, Broken::PaperTies(Twin::PageFreeBeforeRelease), &[READ_TOO_EARLY], ANY, &[5, 22, 154];
+    viper_ties_of_the_paper: VIPER, Broken::PaperTies(Twin::PageFreeBeforeRelease), &[READ_TOO_EARLY], ANY, &[55, 196, 215];
     viper_pacman_fence_left_out: VIPER_PACMAN, FENCE_LEFT_OUT, &[LOST, "torn value"], ANY, &[1, 2, 3];
     /// A deletion with bits in DRAM lasts by its tombstone, for as long as something older is marked.
     viper_pacman_tombstone_dropped_early: VIPER_PACMAN, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK], ANY,
