@@ -30,6 +30,7 @@ fn built() -> BTreeMap<String, Fields> {
     tables.extend(quipu_parts::index::cceh::format_tables());
     tables.extend(quipu_parts::index::fastfair::format_tables());
     tables.extend(quipu_parts::heap::slots::format_tables());
+    tables.extend(quipu_parts::heap::chain::format_tables());
     tables.extend(quipu::internals::checkpoint_tables());
     tables.extend(quipu::internals::settings_tables());
     tables.extend([

@@ -1,4 +1,4 @@
-//! How a durable write becomes the one that readers find. Two protocols, and no trait over them.
+//! How a durable write becomes the one that readers find, by three protocols; the [third](ring) has its file.
 //!
 //! *Now* ends a write whose key is locked: its record is durable behind one fence, then the index names it,
 //! then the old record is released, then the key is unlocked. It needs only [locks](Stripes).
@@ -41,8 +41,10 @@
 
 mod lag;
 mod parked;
+pub mod ring;
 mod stripes;
 
 pub use lag::{Entry, Lag};
 pub use parked::{Failed, Parked, Taken};
+pub use ring::Ring;
 pub use stripes::{StripeGuard, Stripes};

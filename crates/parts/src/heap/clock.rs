@@ -24,6 +24,7 @@
 
 use crate::space::Space;
 use crate::sync::{Padded, SpinLock};
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -110,11 +111,18 @@ impl Clock {
     }
 
     fn refill(&self, space: &Space, numbers: &mut Numbers) {
-        let next = self.next.0.fetch_add(self.handful, Ordering::Relaxed);
-        *numbers = Numbers { next, end: next + self.handful };
-        if numbers.end > self.due.load(Ordering::Acquire) {
-            self.approach(space, numbers.end - 1);
+        let Range { start: next, end } = self.draw_block(space, self.handful);
+        *numbers = Numbers { next, end };
+    }
+
+    /// Draws so many numbers at once.
+    pub fn draw_block(&self, space: &Space, count: u64) -> Range<u64> {
+        let start = self.next.0.fetch_add(count, Ordering::Relaxed);
+        let end = start + count;
+        if end > self.due.load(Ordering::Acquire) {
+            self.approach(space, end - 1);
         }
+        start..end
     }
 
     /// Ensures that a number may be drawn, and that the next ones soon may.

@@ -1,6 +1,8 @@
-//! Where records live. There are two heaps: [`segments`], zones used as logs, and [`slots`], pages of slots
-//! in blocks. Values that are too long for segments live in [`values`], zones of their own.
+//! Where records live. There are three heaps: [`segments`], zones used as logs, [`slots`], pages of slots in
+//! blocks, and [`chain`], zones of memtables whose records have one order. Values that are too long for
+//! segments live in [`values`], zones of their own.
 
+pub mod chain;
 pub mod segments;
 pub mod slots;
 pub mod values;

@@ -11,6 +11,8 @@ mod cceh_crash;
 mod cceh_model;
 mod cceh_pm;
 mod cceh_threads;
+mod chain;
+mod chain_crash;
 mod commit;
 mod crashes;
 mod epoch;

@@ -2,17 +2,22 @@
 
 use quipu_medium::sim::SimOptions;
 use quipu_medium::{Node, Region};
-use quipu_parts::space::{FormatOptions, FreeListKind, SETTINGS_LEN, Space};
+use quipu_parts::space::{FormatOptions, FreeListKind, PoolSpec, SETTINGS_LEN, Space};
 use std::sync::Arc;
 
 /// A pool in a region, with zones of so many bytes.
 pub fn format_in(region: Region, zone_size: u64) -> Arc<Space> {
+    format_with(region, zone_size, vec![])
+}
+
+/// The same, with object pools.
+pub fn format_with(region: Region, zone_size: u64, pools: Vec<PoolSpec>) -> Arc<Space> {
     let options = FormatOptions {
         zone_size,
         design: 1,
         settings: [0; SETTINGS_LEN],
         features: &[],
-        pools: vec![],
+        pools,
         nodes: vec![Node(0)],
         free_list: FreeListKind::Volatile,
         secret: [3; 32],

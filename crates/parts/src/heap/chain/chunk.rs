@@ -1,0 +1,134 @@
+//! Building a chunk in DRAM.
+
+use super::layout::{CHUNK_HEADER, ChainChunk, ChainRecord, DATA, hash_of_records};
+use super::tail::Spot;
+use crate::commit::ring::Place;
+use crate::record::{Certifier, Content, EXPIRES};
+use quipu_medium::LINE;
+use zerocopy::IntoBytes;
+
+/// The records of an item for one memtable, in the form in which they go to the medium. It is reused, so
+/// that a write allocates nothing once it has grown.
+///
+/// The long part is done before the grant: the records and their hash. Behind it, only their numbers and the
+/// header are filled in.
+#[derive(Default)]
+pub struct Chunk {
+    /// Header and records; once closed, zeros to the end of the last line.
+    bytes: Vec<u8>,
+    /// Where each record begins.
+    starts: Vec<u32>,
+    /// Hash of the records, once closed.
+    records_hash: u64,
+}
+
+/// The part of an item that a chunk is.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// Which chunk of the item, from 0.
+    pub piece: u16,
+    /// Chunks of the item.
+    pub pieces: u16,
+    /// The number of the chunk's first record.
+    pub first_here: u64,
+}
+
+impl Chunk {
+    /// Makes it empty.
+    pub fn clear(&mut self) {
+        self.starts.clear();
+        self.bytes.truncate(CHUNK_HEADER as usize);
+        self.bytes.resize(CHUNK_HEADER as usize, 0);
+    }
+
+    /// Adds a record.
+    pub fn push(&mut self, content: &Content<'_>) {
+        let Chunk { bytes, starts, .. } = self;
+        if bytes.is_empty() {
+            bytes.resize(CHUNK_HEADER as usize, 0);
+        }
+        let (start, header) = (bytes.len(), ChainRecord::of(content));
+        starts.push(start as u32);
+        bytes.extend_from_slice(header.as_bytes());
+        if header.flags & EXPIRES != 0 {
+            bytes.extend_from_slice(&content.expires.to_le_bytes());
+        }
+        bytes.extend_from_slice(content.key);
+        bytes.extend_from_slice(content.value);
+        bytes.resize(start + header.record_len() as usize, 0);
+    }
+
+    /// Adds the records of another chunk that is not closed, behind its own.
+    pub fn append(&mut self, other: &Chunk) {
+        if other.is_empty() {
+            return;
+        }
+        if self.is_empty() {
+            self.clear();
+        }
+        let moved = self.bytes.len() as u32 - CHUNK_HEADER as u32;
+        self.starts.extend(other.starts.iter().map(|start| start + moved));
+        self.bytes.extend_from_slice(&other.bytes[CHUNK_HEADER as usize..]);
+    }
+
+    /// Records that it has.
+    #[inline]
+    pub fn records(&self) -> u64 {
+        self.starts.len() as u64
+    }
+
+    /// Whether it has none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// Bytes that it takes on the medium, in whole lines.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        (self.bytes.len() as u64).next_multiple_of(LINE)
+    }
+
+    /// Ends the long part: no record may be added any more.
+    #[inline]
+    pub fn close(&mut self, certifier: &Certifier) {
+        debug_assert!(!self.is_empty(), "an item has no empty piece");
+        self.records_hash = hash_of_records(certifier, &self.bytes[CHUNK_HEADER as usize..]);
+    }
+
+    /// Fills in what the grant has decided, and returns the lines to write.
+    #[inline]
+    pub(super) fn stamp(&mut self, certifier: &Certifier, spot: &Spot, place: &Place, piece: Piece) -> &[u8] {
+        let (len, lines) = (self.bytes.len(), self.len());
+        for (start, number) in self.starts.iter().zip(piece.first_here..) {
+            let at = *start as usize;
+            self.bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        let mut header = ChainChunk {
+            check: 0.into(),
+            first: place.first.into(),
+            before: place.before.into(),
+            floor: place.floor.into(),
+            prev: spot.prev.into(),
+            len: (len as u32).into(),
+            count: ((place.last - place.first + 1) as u32).into(),
+            here: (self.starts.len() as u32).into(),
+            ahead: ((piece.first_here - place.first) as u32).into(),
+            pieces: piece.pieces.into(),
+            piece: piece.piece.into(),
+            kind: DATA,
+            flags: 0,
+            reserved: [0; 6],
+        };
+        header.check.set(header.expected_check(certifier, spot.life, spot.place, self.records_hash));
+        self.bytes[..CHUNK_HEADER as usize].copy_from_slice(header.as_bytes());
+        self.bytes.resize(lines as usize, 0);
+        &self.bytes
+    }
+
+    /// Offset of each record from the beginning of the chunk, in order.
+    #[inline]
+    pub fn starts(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.starts.iter().map(|start| u64::from(*start))
+    }
+}

@@ -1,0 +1,286 @@
+//! Memtables: an object of the pool each, and zones that name it. Opening them, giving them zones, ending
+//! them, releasing them.
+//!
+//! Order of persistence: the object's first line is durable before the object is committed, and a zone's
+//! header before the zone is. So committed ones prove themselves, and one that does not is damage. A zone
+//! whose object has no such life any more is released at open.
+
+use super::chunk::{Chunk, Piece};
+use super::layout::{
+    CHUNK_HEADER, END_AT, FIRST_CHUNK, LAST_AT, Life, MemtableObject, MemtableZone, end_mark,
+};
+use super::tail::Spot;
+use super::walk::ChainError;
+use crate::commit::ring::Place;
+use crate::heap::{Clock, Reference};
+use crate::record::{Certifier, LifeKey};
+use crate::space::{ObjectId, ObjectPool, Space, ZoneId};
+use crate::sync::SpinLock;
+use quipu_medium::{LINE, Node, Region};
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// The zones and objects of all memtables.
+pub struct ChainHeap {
+    pub(super) space: Arc<Space>,
+    pub(super) certifier: Certifier,
+    pub(super) clock: Clock,
+    /// The object pool of the memtables.
+    objects: u32,
+    /// Zones of a memtable.
+    slots: u32,
+    /// Zones that writes leave free.
+    reserve: u32,
+    /// The rule that is left out, for a broken twin.
+    pub(super) twin: Option<ChainTwin>,
+}
+
+/// Rules of the chain that a broken twin leaves out, which the crash explorer must convict.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainTwin {
+    /// An item counts though pieces of it are missing.
+    PiecesNotCounted,
+    /// An item counts though the one before does not.
+    OrderNotFollowed,
+    /// The cut is not written to the anchor.
+    CutNotDurable,
+    /// Open memtables are not ended: the next run's anchor frees them.
+    NotEnded,
+}
+
+/// A memtable in use.
+pub struct Memtable {
+    pub(super) object: ObjectId,
+    pub(super) life: Life,
+    pub(super) key: LifeKey,
+    subtable: u32,
+    slots: u32,
+    zone_size: u64,
+    zones: SpinLock<Vec<ZoneId>>,
+}
+
+/// A memtable without a chunk, with its first zone.
+pub struct NewMemtable {
+    /// The memtable.
+    pub memtable: Arc<Memtable>,
+    pub(super) first: Spare,
+}
+
+/// A zone that is ready for a memtable.
+pub struct Spare {
+    pub(super) memtable: Arc<Memtable>,
+    pub(super) slot: u32,
+    pub(super) zone: ZoneId,
+}
+
+impl Memtable {
+    /// Its number: those of a subtable rise, and none is used twice.
+    pub fn number(&self) -> u64 {
+        self.life.number
+    }
+
+    /// Its subtable.
+    pub fn subtable(&self) -> u32 {
+        self.subtable
+    }
+
+    /// Its zones, in the order of its chunks.
+    pub fn zones(&self) -> Vec<ZoneId> {
+        self.zones.lock().clone()
+    }
+
+    pub(super) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    #[inline]
+    pub(super) fn zone_size(&self) -> u64 {
+        self.zone_size
+    }
+
+    /// Bytes of the longest chunk.
+    #[inline]
+    pub fn longest_chunk(&self) -> u64 {
+        self.zone_size - FIRST_CHUNK
+    }
+
+    /// A place in the memtable, in units of a line.
+    #[inline]
+    pub(super) fn place(&self, slot: u32, offset: u64) -> u32 {
+        ((u64::from(slot) * self.zone_size + offset) / LINE) as u32
+    }
+
+    pub(super) fn add_zone(&self, zone: ZoneId) {
+        self.zones.lock().push(zone);
+    }
+
+    /// Takes away the zones behind the first `slots`, the last one first.
+    pub(super) fn give_back(&self, slots: usize) -> Vec<ZoneId> {
+        let mut zones = self.zones.lock();
+        let kept = slots.min(zones.len());
+        zones.drain(kept..).rev().collect()
+    }
+}
+
+impl ChainHeap {
+    /// A heap over a pool with an object pool `objects` for memtables of `slots` zones, of which writes
+    /// leave `reserve` free.
+    pub fn new(
+        space: Arc<Space>,
+        certifier: Certifier,
+        clock: Clock,
+        objects: u32,
+        slots: u32,
+        reserve: u32,
+    ) -> ChainHeap {
+        assert!(space.zone_size().is_power_of_two(), "references need a power of two for a zone size");
+        let places = u64::from(slots) * space.zone_size() / LINE;
+        assert!(places <= u64::from(u32::MAX), "a place has 32 bits");
+        ChainHeap { space, certifier, clock, objects, slots, reserve, twin: None }
+    }
+
+    /// Leaves out a rule.
+    #[doc(hidden)]
+    pub fn broken(mut self, twin: ChainTwin) -> ChainHeap {
+        self.twin = Some(twin);
+        self
+    }
+
+    /// Whether a rule holds; it does, but in a broken twin.
+    #[inline]
+    pub(super) fn holds(&self, rule: ChainTwin) -> bool {
+        self.twin != Some(rule)
+    }
+
+    /// The allocator beneath.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
+    /// The region beneath.
+    #[inline]
+    pub fn region(&self) -> &Region {
+        self.space.region()
+    }
+
+    /// The pool's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The pool's certifier.
+    #[inline]
+    pub fn certifier(&self) -> &Certifier {
+        &self.certifier
+    }
+
+    pub(super) fn pool(&self) -> &ObjectPool {
+        self.space.pool(self.objects).expect("the pool was created with it")
+    }
+
+    pub(super) fn object_offset(&self, object: ObjectId) -> u64 {
+        self.pool().object_offset(object).expect("an object of this pool")
+    }
+
+    /// Bytes of the longest chunk.
+    pub fn longest_chunk(&self) -> u64 {
+        self.space.zone_size() - FIRST_CHUNK
+    }
+
+    /// Refuses a chunk that is longer than a zone.
+    #[inline]
+    pub(super) fn check_len(&self, len: u64) -> Result<(), ChainError> {
+        let limit = self.longest_chunk();
+        if len <= limit { Ok(()) } else { Err(ChainError::TooLong { len, limit }) }
+    }
+
+    /// A memtable with these zones.
+    pub(super) fn memtable(
+        &self,
+        object: ObjectId,
+        subtable: u32,
+        life: Life,
+        zones: Vec<ZoneId>,
+    ) -> Memtable {
+        let key = self.certifier.life_key(life.number, life.nonce);
+        let (slots, zone_size) = (self.slots, self.space.zone_size());
+        Memtable { object, life, key, subtable, slots, zone_size, zones: SpinLock::new(zones) }
+    }
+
+    /// Opens a memtable of a subtable, with its first zone on this node.
+    ///
+    /// # Errors
+    /// [`ChainError::Full`] if objects or zones are short; nothing has changed then.
+    pub fn open(&self, subtable: u32, node: Option<Node>) -> Result<NewMemtable, ChainError> {
+        // Drawn first: the draw may begin the run, which must be durable before anything else changes.
+        let number = self.clock.draw(&self.space);
+        let mut nonce = [0; 8];
+        self.region().entropy(&mut nonce);
+        let run = self.space.superblock().run.get();
+        let life = Life { number, nonce: u64::from_le_bytes(nonce), run };
+        let object = self.pool().get()?.ok_or(ChainError::NoMemtable { count: self.pool().count() })?;
+        let bytes = MemtableObject::new(&self.certifier, object, subtable, &life);
+        let at = self.object_offset(object);
+        self.region().write(at, bytes.as_bytes());
+        self.region().persist(at, size_of::<MemtableObject>() as u64);
+        self.pool().commit(object);
+        let memtable = Arc::new(self.memtable(object, subtable, life, Vec::new()));
+        match self.prepare_zone(&memtable, 0, node) {
+            Ok(first) => {
+                memtable.add_zone(first.zone);
+                Ok(NewMemtable { memtable, first })
+            }
+            Err(error) => {
+                self.pool().release(object);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a zone ready for that slot of a memtable.
+    ///
+    /// # Errors
+    /// [`ChainError::Full`] if zones are short.
+    pub fn prepare_zone(
+        &self,
+        memtable: &Arc<Memtable>,
+        slot: u32,
+        node: Option<Node>,
+    ) -> Result<Spare, ChainError> {
+        let zone = self.space.get_zone(node, self.reserve)?;
+        let zone =
+            zone.ok_or_else(|| ChainError::Full(self.space.shortage(self.space.zone_size(), self.reserve)))?;
+        let header = MemtableZone::new(&self.certifier, zone, memtable.object, slot, &memtable.life);
+        self.region().write_nt(self.space.zone_offset(zone), header.as_bytes());
+        self.region().fence();
+        self.space.commit_zone(zone);
+        Ok(Spare { memtable: memtable.clone(), slot, zone })
+    }
+
+    /// Writes a chunk to its place. Durable after the next fence of this thread. Returns the reference of
+    /// the chunk; those of its records are so many [bytes further on](Chunk::starts).
+    #[inline]
+    pub(super) fn write(&self, chunk: &mut Chunk, spot: &Spot, place: &Place, piece: Piece) -> Reference {
+        let at = self.space.zone_offset(spot.zone) + spot.offset;
+        let lines = chunk.stamp(&self.certifier, spot, place, piece);
+        self.region().write_lines_nt(at, lines, 0);
+        Reference::new(spot.zone, spot.offset, self.space.zone_size().trailing_zeros())
+    }
+
+    /// Ends a memtable that nobody appends to any more, behind its last chunk, whose last number is `last`.
+    /// All up to that number is durable. The end is, after the next fence of this thread.
+    pub(super) fn mark_end(&self, memtable: &Memtable, place: u32, last: u64) {
+        let at = self.object_offset(memtable.object);
+        self.region().store(at + LAST_AT, last);
+        // Words of a line become durable in the order of their stores.
+        self.region().store(at + END_AT, end_mark(&self.certifier, memtable.key, place, last));
+        self.region().flush(at + END_AT, CHUNK_HEADER);
+    }
+
+    /// Releases a memtable: its object, so that it is gone, and then its zones.
+    pub fn release(&self, memtable: &Memtable) {
+        self.pool().release(memtable.object);
+        memtable.zones.lock().drain(..).for_each(|zone| self.space.release_zone(zone));
+    }
+}

@@ -1,0 +1,269 @@
+//! Proving the chunks of a memtable after a crash, and reading their records.
+
+use super::cut::{Fact, Missing};
+use super::layout::{CHUNK_HEADER, ChainChunk, ChainRecord, DATA, FIRST_CHUNK, hash_of_records};
+use super::memtable::{ChainHeap, Memtable};
+use crate::commit::ring::Poisoned;
+use crate::heap::Reference;
+use crate::record::{EXPIRES, Kind, LifeKey};
+use crate::space::{Shortage, SpaceError, ZoneId};
+use quipu_medium::LINE;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Why a chain cannot go on, or cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChainError {
+    /// No free zone is left beyond the reserve.
+    #[error("the pool is full: {0}")]
+    Full(Shortage),
+    /// All objects of memtables are in use.
+    #[error("all {count} memtables are in use; a pool with more of them, or fewer tables, has room")]
+    NoMemtable {
+        /// Memtables of the pool.
+        count: u32,
+    },
+    /// The part of an item in one subtable is longer than a zone.
+    #[error("writes of {len} bytes at once do not fit a zone, which takes {limit}; make the batch smaller")]
+    TooLong {
+        /// Bytes of the part.
+        len: u64,
+        /// Bytes that a zone takes.
+        limit: u64,
+    },
+    /// Bytes that must prove themselves do not.
+    #[error("{what} at byte {offset} is damaged")]
+    Damaged {
+        /// Their name.
+        what: &'static str,
+        /// Where they stand.
+        offset: u64,
+    },
+    /// A chunk proves itself, and this version does not know it.
+    #[error("a chunk at byte {offset} is of kind {kind} with flags {flags:#x}: a newer program wrote it")]
+    Unknown {
+        /// Its kind.
+        kind: u8,
+        /// Its flags.
+        flags: u8,
+        /// Where it stands.
+        offset: u64,
+    },
+    /// Writes that were durable are gone, or some that were cut off came back.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// A thread panicked while it wrote.
+    #[error(transparent)]
+    Poisoned(#[from] Poisoned),
+    /// The allocator or the medium failed.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+}
+
+/// A chunk that has proved itself.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkFound {
+    /// The part of its header that the cut asks for.
+    pub fact: Fact,
+    /// The floor of its item.
+    pub floor: u64,
+    /// Number of its first record.
+    pub first_here: u64,
+    /// Its place in the memtable.
+    pub(super) place: u32,
+    /// Place of the chunk before; 0 for none.
+    pub(super) prev: u32,
+    /// Bytes, in whole lines.
+    pub len: u64,
+}
+
+impl ChunkFound {
+    /// The last number of its records.
+    pub fn last_here(&self) -> u64 {
+        self.first_here + u64::from(self.fact.here) - 1
+    }
+
+    /// The place behind it.
+    pub(super) fn end(&self) -> u32 {
+        self.place + (self.len / LINE) as u32
+    }
+}
+
+/// A record of a chunk.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordFound<'a> {
+    /// Its number.
+    pub sequence: u64,
+    /// Its kind.
+    pub kind: Kind,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    /// When it expires, in milliseconds since 1970; 0 for never.
+    pub expires: u64,
+    /// Where it stands.
+    pub reference: Reference,
+}
+
+/// A record within `bytes` that begins there, and its length. `None` if its lengths leave them.
+fn split_record(bytes: &[u8]) -> Option<(&ChainRecord, u64)> {
+    let (header, _) = ChainRecord::ref_from_prefix(bytes).ok()?;
+    let len = header.record_len();
+    (len <= bytes.len() as u64).then_some((header, len))
+}
+
+impl ChainHeap {
+    /// Proves the chunk at `offset` of a zone. `None` if there is none.
+    ///
+    /// # Errors
+    /// [`ChainError::Unknown`].
+    fn prove(
+        &self,
+        key: LifeKey,
+        place: u32,
+        at: u64,
+        room: u64,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<ChunkFound>, ChainError> {
+        // SAFETY: the caller has the pool for itself.
+        let Some(bytes) = (unsafe { self.region().bytes_in_pieces(at, room) }) else {
+            return Ok(None);
+        };
+        self.region().note_read(at, CHUNK_HEADER.min(room));
+        let Ok((header, _)) = ChainChunk::ref_from_prefix(bytes) else { return Ok(None) };
+        let len = u64::from(header.len.get());
+        if len <= CHUNK_HEADER || len > room {
+            return Ok(None);
+        }
+        self.region().note_read(at + CHUNK_HEADER, len - CHUNK_HEADER);
+        let records = &bytes[CHUNK_HEADER as usize..len as usize];
+        scratch.clear();
+        scratch.extend_from_slice(records);
+        let numbers = without_numbers(scratch);
+        let hash = hash_of_records(&self.certifier, scratch);
+        if header.check.get() != header.expected_check(&self.certifier, key, place, hash) {
+            return Ok(None);
+        }
+        let ChainChunk { kind, flags, .. } = *header;
+        if kind != DATA || flags != 0 {
+            return Err(ChainError::Unknown { kind, flags, offset: at });
+        }
+        let fact = Fact {
+            first: header.first.get(),
+            before: header.before.get(),
+            count: header.count.get(),
+            here: header.here.get(),
+            pieces: header.pieces.get(),
+            piece: header.piece.get(),
+        };
+        let first_here = fact.first + u64::from(header.ahead.get());
+        // The numbers of the records follow from the header, and are not in the hash.
+        if numbers != Some((first_here, fact.here)) {
+            return Ok(None);
+        }
+        let (floor, prev) = (header.floor.get(), header.prev.get());
+        let len = len.next_multiple_of(LINE);
+        Ok(Some(ChunkFound { fact, floor, first_here, place, prev, len }))
+    }
+
+    /// Walks over the chunks of a memtable, in order, through its zones. Ends where a chunk does not prove
+    /// itself, where the chain is broken, behind `end`, or where `each` says so.
+    ///
+    /// # Errors
+    /// [`ChainError::Unknown`], [`ChainError::Damaged`], and those of `each`.
+    pub(super) fn walk(
+        &self,
+        memtable: &Memtable,
+        end: Option<u32>,
+        mut each: impl FnMut(&ChunkFound, ZoneId, u64) -> Result<bool, ChainError>,
+    ) -> Result<(), ChainError> {
+        let (zone_size, mut scratch, mut prev) = (self.space.zone_size(), Vec::new(), 0);
+        for (zone, slot) in memtable.zones().into_iter().zip(0..) {
+            let (start, mut offset) = (self.space.zone_offset(zone), FIRST_CHUNK);
+            while offset < zone_size {
+                let place = memtable.place(slot, offset);
+                if end.is_some_and(|end| place >= end) {
+                    return Ok(());
+                }
+                let room = zone_size - offset;
+                let found = self.prove(memtable.key, place, start + offset, room, &mut scratch)?;
+                let Some(chunk) = found else { break };
+                if chunk.prev != prev || !each(&chunk, zone, offset)? {
+                    return Ok(());
+                }
+                prev = place;
+                offset += chunk.len;
+            }
+            // The next zone goes on only if this one has a chunk: its first one names the last of this.
+            if offset == FIRST_CHUNK {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows all records of a memtable up to its end, in the order of their numbers.
+    ///
+    /// # Errors
+    /// As for a walk, and [`ChainError::Damaged`] if the chunks end before.
+    ///
+    /// # Safety
+    /// Nobody writes to the memtable meanwhile: it has ended, or the caller has the pool for itself.
+    pub unsafe fn records(
+        &self,
+        memtable: &Memtable,
+        end: Option<u32>,
+        mut each: impl FnMut(RecordFound<'_>),
+    ) -> Result<(), ChainError> {
+        let shift = self.space.zone_size().trailing_zeros();
+        self.walk(memtable, end, |chunk, zone, offset| {
+            let at = self.space.zone_offset(zone) + offset;
+            // SAFETY: as the caller promises; the chunk has been proved, so that its bytes are in the zone.
+            let bytes = unsafe { self.region().bytes_in_pieces(at, chunk.len) }.expect("proved");
+            let mut next = CHUNK_HEADER as usize;
+            for _ in 0..chunk.fact.here {
+                let damaged =
+                    || ChainError::Damaged { what: "a record of a chunk", offset: at + next as u64 };
+                let record = &bytes[next..];
+                let (header, len) = split_record(record).ok_or_else(damaged)?;
+                let kind = Kind::from_byte(header.kind).ok_or_else(damaged)?;
+                let key_at = header.key_offset() as usize;
+                let value_at = key_at + usize::from(header.key_len.get());
+                let value_end = value_at + header.value_len.get() as usize;
+                let expiry = record[size_of::<ChainRecord>()..].first_chunk();
+                let expires = match (header.flags & EXPIRES, expiry) {
+                    (0, _) | (_, None) => 0,
+                    (_, Some(bytes)) => u64::from_le_bytes(*bytes),
+                };
+                each(RecordFound {
+                    sequence: header.sequence.get(),
+                    kind,
+                    key: &record[key_at..value_at],
+                    value: &record[value_at..value_end],
+                    expires,
+                    reference: Reference::new(zone, offset + next as u64, shift),
+                });
+                next += len as usize;
+            }
+            Ok(true)
+        })
+    }
+}
+
+/// Sets the number of each record to zero, and returns the first of them and how many there were. `None` if
+/// lengths leave the bytes, or the numbers are not contiguous.
+fn without_numbers(records: &mut [u8]) -> Option<(u64, u32)> {
+    let (mut next, mut first, mut here) = (0, None, 0u32);
+    let mut contiguous = true;
+    while next < records.len() {
+        let (header, len) = split_record(&records[next..])?;
+        let number = header.sequence.get();
+        let first = *first.get_or_insert(number);
+        contiguous &= number == first + u64::from(here);
+        records[next..next + size_of::<u64>()].copy_from_slice(0u64.as_bytes());
+        next += len as usize;
+        here += 1;
+    }
+    first.filter(|_| contiguous).map(|first| (first, here))
+}
