@@ -33,6 +33,7 @@ fn every_help_shows_examples_and_defaults() {
         &["bench", "ycsb"],
         &["bench", "util"],
         &["bench", "recovery"],
+        &["bench", "ring"],
         &["bench", "paper"],
     ] {
         let help = text(command.iter().chain(&["--help"]));

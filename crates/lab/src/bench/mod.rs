@@ -7,6 +7,7 @@
 //! - [`reclaim`]: reads and writes beside reclamation.
 //! - [`steps`]: the steps of an operation, each alone.
 //! - [`patterns`]: writes by themselves, in several orders.
+//! - [`ring`]: one order over all writes, without an index.
 //! - [`paper`]: the evaluations of papers, made of these.
 //! - [`Roofline`]: what the same medium gives to code that does nothing but the accesses themselves.
 //!
@@ -39,6 +40,7 @@ mod progress;
 mod reclaim;
 mod recovery;
 mod report;
+mod ring;
 mod roofline;
 mod scan;
 mod session;
@@ -55,9 +57,11 @@ pub use ops::{OpsPhase, ops, ops_of};
 pub use patterns::{Pattern, patterns};
 pub use plot::plot;
 pub use progress::{Progress, Silent};
+pub use quipu_parts::commit::ring::Grants;
 pub use reclaim::reclaim;
 pub use recovery::recovery;
 pub use report::{Compaction, InPaper, Mixed, Row, Sink, Utilized};
+pub use ring::{Items, ring};
 pub use roofline::{Limits, Roof, Roofline};
 pub use steps::steps;
 pub use table::table;

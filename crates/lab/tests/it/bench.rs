@@ -3,8 +3,8 @@
 
 use quipu::{Design, MediumKind};
 use quipu_lab::bench::{
-    BenchError, Config, Keys, Overwrites, Roofline, Row, Silent, ops, recovery, recovery_of_overwritten,
-    table, util, ycsb,
+    BenchError, Config, Grants, Items, Keys, Overwrites, Roofline, Row, Silent, ops, recovery,
+    recovery_of_overwritten, ring, table, util, ycsb,
 };
 use quipu_lab::workload::{Mix, Workload};
 use std::path::PathBuf;
@@ -305,4 +305,29 @@ fn impossible_settings_are_named() {
     named(Config { medium: MediumKind::File, ..tiny() }, "pool");
     named(Config { threads: 2, ..on_sim() }, "threads");
     named(Config { roofline: true, ..on_sim() }, "roofline");
+}
+
+#[test]
+fn the_ring_on_all_media() {
+    let items = |buckets| Items { batches: vec![1, 7], grants: vec![Grants::Lock, Grants::Ticket], buckets };
+    for buckets in [None, Some(2)] {
+        let rows = rows(|sink| ring(&tiny(), &items(buckets), &Silent, sink));
+        assert_eq!(rows.len(), 4);
+        for row in &rows {
+            check_times(row);
+            assert!(row.roofline.unwrap() > 0.0 && row.limit_mops.unwrap() > 0.0, "{row:?}");
+        }
+    }
+    let rows = rows(|sink| ring(&on_sim(), &items(None), &Silent, sink));
+    for (row, batch) in rows.iter().zip([1.0, 1.0, 7.0, 7.0]) {
+        // A new zone of the log costs a few more.
+        let fences = row.fences_per_op.unwrap() * batch;
+        assert!((1.0..1.2).contains(&fences) && row.lines_read_per_op == Some(0.0), "{row:?}");
+    }
+    let (_directory, pool) = on_file("pool");
+    let config = Config { medium: MediumKind::File, pool: Some(pool), ..tiny() };
+    let rows = self::rows(|sink| ring(&config, &items(None), &Silent, sink));
+    rows.iter().for_each(check_times);
+    let refused = ring(&tiny(), &Items { batches: vec![1 << 20], ..items(None) }, &Silent, &mut |_| {});
+    assert!(matches!(refused, Err(BenchError::Setting { setting: "batch", .. })));
 }

@@ -1,15 +1,20 @@
 //! Items over memtables: what was written is there after a close, and a pool that is full says so.
 
 use crate::shared::pool;
+use quipu_medium::sim::SimOptions;
 use quipu_medium::{Pages, Region};
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::chain::anchor::Anchor;
-use quipu_parts::heap::chain::{ANCHOR_LEN, ChainError, ChainHeap, ChainLog, Item, MEMTABLE_LEN, Recovered};
+use quipu_parts::heap::chain::{
+    ANCHOR_LEN, ChainError, ChainHeap, ChainLog, GroupSettings, Groups, Item, MEMTABLE_LEN, Recovered,
+    Written,
+};
 use quipu_parts::heap::{Clock, ClockSettings, Reference};
 use quipu_parts::record::{Certifier, Content, Kind};
 use quipu_parts::space::{ObjectId, PoolSpec, Space};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const MEMTABLES: u32 = 1;
 const ANCHOR: u32 = 2;
@@ -95,7 +100,7 @@ fn what_was_written_is_there_after_a_close() {
                 contents.push((table, key, value));
             }
             let mut numbers = Vec::new();
-            let publish = |written: &quipu_parts::heap::chain::Written<'_>| {
+            let publish = |written: &Written<'_>| {
                 let own = contents.iter().filter(|(table, ..)| *table == written.table);
                 let references = written.references();
                 assert_eq!(references.len(), own.clone().count());
@@ -156,7 +161,7 @@ fn damage_is_not_taken_for_the_end() {
     for nth in 0..20u64 {
         item.clear();
         item.chunk((nth % 2) as usize).push(&Content::value(&nth.to_le_bytes(), &[1; 200]));
-        let publish = |written: &quipu_parts::heap::chain::Written<'_>| places.extend(written.references());
+        let publish = |written: &Written<'_>| places.extend(written.references());
         log.commit(&mut item, None, |_| {}, publish).expect("room");
     }
     drop(log);
@@ -177,4 +182,112 @@ fn damage_is_not_taken_for_the_end() {
     }
     let cut = recover().expect("sound again");
     assert_eq!(recover().expect("ended since"), cut);
+}
+
+/// An item costs one fence, and the lines of its chunks: no more for several memtables, and none is read.
+#[test]
+fn an_item_costs_one_fence_and_its_own_lines() {
+    let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
+    let space = format(region.clone(), 16);
+    let (heap, anchor) = open(&space, 0).expect("sound");
+    let cut = heap.recover(&anchor).expect("sound").cut;
+    let log = ChainLog::new(heap, Grants::default(), cut);
+    (0..3).for_each(|table| log.open(table, table as u32, None).expect("room"));
+    let mut item = Item::default();
+    let mut commit = |tables: usize, records: usize, value: usize| {
+        item.clear();
+        for record in 0..records {
+            item.chunk(record % tables).push(&Content::value(&[1; 8], &vec![2; value]));
+        }
+        log.commit(&mut item, None, |_| {}, |_| {}).expect("room");
+    };
+    // The first ones draw numbers, and each makes the next zone of a memtable ready.
+    (1..=3).for_each(|tables| commit(tables, tables, 8));
+    for (tables, records, value) in [(1, 1, 32), (1, 7, 100), (2, 2, 40), (3, 9, 20)] {
+        let before = region.simulator().expect("simulated").cost();
+        commit(tables, records, value);
+        let cost = region.simulator().expect("simulated").cost() - before;
+        let record = (16 + 8 + value as u64).next_multiple_of(8);
+        let lines = |table: usize| (64 + (records - table).div_ceil(tables) as u64 * record).div_ceil(64_u64);
+        let expected = (0..tables).map(lines).sum::<u64>();
+        let found = (cost.fences, cost.lines_persisted(), cost.lines_read);
+        assert_eq!(found, (1, expected, 0), "{records} records of {value} in {tables} tables");
+    }
+}
+
+/// Clients that meet write one item together; the records of each are found, in the order of each.
+#[test]
+fn clients_that_meet_write_one_item() {
+    const CLIENTS: usize = 4;
+    const WRITES: u32 = 300;
+    for records in [1, 3, 100] {
+        let space = format(Region::dram(4 << 20, Pages::Ordinary).expect("memory"), 200);
+        let (heap, anchor) = open(&space, 0).expect("sound");
+        let log = ChainLog::new(heap, Grants::default(), 0);
+        (0..2).for_each(|table| log.open(table, table as u32, None).expect("room"));
+        let groups = Groups::new(GroupSettings { buckets: 1, records, bytes: 2000, linger: 0 });
+        let items = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                let (log, groups, items) = (&log, &groups, &items);
+                scope.spawn(move || {
+                    let (mut own, mut before) = (groups.client(client), 0);
+                    for nth in 0..WRITES {
+                        own.fill(|item| {
+                            for table in 0..2 {
+                                let key = format!("{client} {table}");
+                                item.chunk(table).push(&Content::value(key.as_bytes(), &nth.to_le_bytes()));
+                            }
+                        });
+                        let counted = |_: &_| {
+                            items.fetch_add(1, Ordering::Relaxed);
+                        };
+                        let last = groups.commit(log, &mut own, None, counted, |_| {}).expect("room");
+                        assert!(last > before && log.visible() >= last);
+                        before = last;
+                    }
+                });
+            }
+        });
+        let all = u64::from(WRITES) * CLIENTS as u64;
+        let items = items.into_inner();
+        assert!(items <= all && (records > 1 || items == all), "{items} items for {all} writes");
+        let heap = log.close().expect("nobody panicked");
+        let found = read_all(&heap, &heap.recover(&anchor).expect("sound"));
+        assert_eq!(found.len() as u64, all * 2);
+        let mut next = BTreeMap::new();
+        for read in found.values() {
+            let next: &mut u32 = next.entry(read.key.clone()).or_default();
+            assert_eq!(read.value, next.to_le_bytes(), "each client's writes stay in order");
+            *next += 1;
+        }
+    }
+}
+
+/// A group that finds no room is written by each of its clients alone, as far as there is room.
+#[test]
+fn a_full_pool_refuses_each_client_of_a_group() {
+    let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 3);
+    let (heap, anchor) = open(&space, 0).expect("sound");
+    let log = ChainLog::new(heap, Grants::default(), 0);
+    log.open(0, 0, None).expect("room");
+    let groups = Groups::new(GroupSettings { buckets: 1, records: 8, bytes: 4000, linger: 2 });
+    let written: usize = std::thread::scope(|scope| {
+        let clients = (0..4).map(|client| {
+            let (log, groups) = (&log, &groups);
+            scope.spawn(move || {
+                let mut own = groups.client(client);
+                let mut write = |nth: usize| {
+                    own.fill(|item| item.chunk(0).push(&Content::value(&nth.to_le_bytes(), &[1; 300])));
+                    groups.commit(log, &mut own, None, |_| {}, |_| {})
+                };
+                let full = (0..).map(&mut write).take_while(Result::is_ok).count();
+                assert!(matches!(write(full), Err(ChainError::NoMemtable { count: 3 })));
+                full
+            })
+        });
+        clients.collect::<Vec<_>>().into_iter().map(|client| client.join().expect("no panic")).sum()
+    });
+    let heap = log.close().expect("nobody panicked");
+    assert_eq!(read_all(&heap, &heap.recover(&anchor).expect("sound")).len(), written);
 }

@@ -4,6 +4,7 @@ mod ops;
 mod paper;
 mod place;
 mod recovery;
+mod ring;
 mod settings;
 mod util;
 mod ycsb;
@@ -19,6 +20,7 @@ Examples:
   quipu bench ops --medium sim                              # exact costs in place of times
   quipu bench util --utilization 50,90 --zipf 0.99          # with compaction at work
   quipu bench recovery --records 10M --json
+  quipu bench ring --threads 2 --batch 1,50                 # order and batching, without an index
   quipu bench paper viper --figure 6,10                     # a paper's evaluation beside ours
   quipu bench ops --roofline --plot ops.svg                 # a picture beside the table
   quipu bench ops --design viper --set offset-map=pm        # a setting of the design
@@ -42,6 +44,7 @@ enum Benchmark {
     Ycsb(ycsb::Args),
     Util(util::Args),
     Recovery(recovery::Args),
+    Ring(ring::Args),
     Paper(paper::Args),
 }
 
@@ -53,6 +56,7 @@ impl Args {
             Benchmark::Ycsb(args) => args.run(),
             Benchmark::Util(args) => args.run(),
             Benchmark::Recovery(args) => args.run(),
+            Benchmark::Ring(args) => args.run(),
             Benchmark::Paper(args) => args.run(),
         }
     }

@@ -42,6 +42,7 @@ impl Chunk {
     }
 
     /// Adds a record.
+    #[inline]
     pub fn push(&mut self, content: &Content<'_>) {
         let Chunk { bytes, starts, .. } = self;
         if bytes.is_empty() {
@@ -55,7 +56,10 @@ impl Chunk {
         }
         bytes.extend_from_slice(content.key);
         bytes.extend_from_slice(content.value);
-        bytes.resize(start + header.record_len() as usize, 0);
+        let end = start + header.record_len() as usize;
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
     }
 
     /// Adds the records of another chunk that is not closed, behind its own.

@@ -14,7 +14,7 @@ pub const FIRST_CHUNK: u64 = 64;
 /// Bytes of a chunk's header.
 pub const CHUNK_HEADER: u64 = 64;
 /// Bytes of a record's header within a chunk.
-pub(super) const RECORD_HEADER: u64 = 16;
+pub const RECORD_HEADER: u64 = 16;
 /// Bytes of the object of a memtable.
 pub const MEMTABLE_LEN: u64 = 128;
 /// Bytes of the object of the anchor.

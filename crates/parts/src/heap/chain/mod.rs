@@ -33,7 +33,8 @@
 //! | `tail` | where the next chunk of a memtable goes: the part of a grant that is serial |
 //! | `walk` | proving the chunks of a memtable after a crash |
 //! | `cut` | how far the order is whole: a pure function of what was found |
-//! | `log` | the life of an item, from its records to its place in the order |
+//! | `log`, `item` | the life of an item, from its records to its place in the order |
+//! | `group` | one client writes the items of several |
 //! | `anchor` | the durable cut |
 //! | `recover` | the way from a crashed pool to memtables that hold a prefix |
 
@@ -43,6 +44,8 @@ use crate::commit::Ring;
 pub mod anchor;
 mod chunk;
 pub mod cut;
+mod group;
+mod item;
 mod layout;
 mod log;
 mod memtable;
@@ -51,8 +54,10 @@ mod tail;
 mod walk;
 
 pub use chunk::Chunk;
-pub use layout::{ANCHOR_LEN, CHUNK_HEADER, FIRST_CHUNK, MEMTABLE_LEN, format_tables};
-pub use log::{ChainLog, Item, Written};
+pub use group::{GroupClient, GroupSettings, Groups};
+pub use item::{Item, Written};
+pub use layout::{ANCHOR_LEN, CHUNK_HEADER, FIRST_CHUNK, MEMTABLE_LEN, RECORD_HEADER, format_tables};
+pub use log::ChainLog;
 #[doc(hidden)]
 pub use memtable::ChainTwin;
 pub use memtable::{ChainHeap, Memtable};
