@@ -8,7 +8,7 @@
 //! | 1 | [`record`], [`sync`] |
 //! | 2 | [`commit`], [`epoch`], `locks`, [`space`] |
 //! | 3 | [`heap`], [`index`] |
-//! | 4 | [`reclaim`] |
+//! | 4 | [`reclaim`], [`versions`] |
 
 pub mod commit;
 pub mod epoch;
@@ -20,3 +20,4 @@ pub mod record;
 pub mod space;
 pub mod sync;
 pub mod table;
+pub mod versions;

@@ -27,7 +27,7 @@ pub const FLOORS: &[(&str, &[&[&str]])] = &[
             &["record", "sync"],
             &["commit", "epoch", "locks", "space"],
             &["heap", "index"],
-            &["reclaim"],
+            &["reclaim", "versions"],
         ],
     ),
     (

@@ -6,6 +6,7 @@ use crate::space::ZoneId;
 /// zone in units of 8 bytes; the zone size determines the split. Recovery tags tombstones. Never zero, since
 /// no record starts a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
 pub struct Reference(u64);
 
 const TAG_SHIFT: u32 = 46;

@@ -41,3 +41,4 @@ mod space_crash;
 mod space_lists;
 mod space_speed;
 mod space_superblock;
+mod versions;

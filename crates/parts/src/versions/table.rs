@@ -1,0 +1,237 @@
+//! [`Versions`]: the versions of all keys, in an index.
+
+use super::array::{Found, Version, bytes_of, found, give_back, has_array, word_of};
+use super::purge::purge;
+use super::snapshots::Horizon;
+use crate::epoch::{Collector, Guard};
+use crate::heap::Reference;
+use crate::index::{BothWays, Index, IndexError, Key};
+use crate::sync::Padded;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Arrays that a writer has replaced, before it defers them together.
+const AT_ONCE: usize = 32;
+
+/// The versions of all keys. Writers of one key exclude each other; readers lock nothing.
+///
+/// `number_of` reads the number of a record, which only an array tells by itself.
+pub struct Versions<I: Index> {
+    index: I,
+    epochs: Collector,
+    /// Bytes of arrays.
+    bytes: Padded<AtomicU64>,
+}
+
+/// Arrays that a client has replaced and not deferred yet. Before it drops, they are
+/// [deferred](Retired::defer).
+#[derive(Default)]
+pub struct Retired {
+    words: Vec<u64>,
+    /// For a change of versions, reused.
+    versions: Vec<Version>,
+}
+
+impl<I: Index> Versions<I> {
+    /// No versions. The index is empty.
+    pub fn new(index: I, epochs: Collector) -> Versions<I> {
+        const { assert!(I::HAS_KEYS && I::WORD_BITS >= Reference::BITS, "it has keys, and room for a word") };
+        Versions { index, epochs, bytes: Padded::default() }
+    }
+
+    /// The index, for calls that concern no version.
+    pub fn index(&self) -> &I {
+        &self.index
+    }
+
+    /// Bytes of DRAM that the arrays take.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.0.load(Ordering::Relaxed)
+    }
+
+    /// Adds a version of a key, which is not visible yet, and purges others. The caller excludes other
+    /// writers of the key, which may come in any order of their numbers. `near` is the answer of
+    /// [`Index::prefetch_to_write`].
+    ///
+    /// # Errors
+    /// Those of the index; nothing has changed then. An index that [never fails](Index::NEVER_FAILS), or has
+    /// [room](Index::make_room), has none.
+    pub fn insert(
+        &self,
+        (guard, key, near): (&Guard<'_>, Key<'_>, Option<u64>),
+        new: Version,
+        horizon: &Horizon,
+        retired: &mut Retired,
+        number_of: impl Fn(Reference) -> u64,
+    ) -> Result<(), IndexError> {
+        let old = self.index.get_near(guard, key, near, |_| true)?;
+        let Some(old) = old else {
+            self.replace(guard, key, near, new.reference.word())?;
+            return Ok(());
+        };
+        let versions = &mut retired.versions;
+        versions.clear();
+        // SAFETY: all words of the index are made by `word_of`, and arrays are given back by `defer` alone,
+        // after they have left the index.
+        match unsafe { found(old, guard) } {
+            Found::One(reference) => versions.push(Version { number: number_of(reference), reference }),
+            Found::Several(several) => versions.extend_from_slice(several),
+        }
+        let at = versions.partition_point(|version| version.number > new.number);
+        versions.insert(at, new);
+        purge(versions, horizon);
+        let word = word_of(versions);
+        if let Err(error) = self.replace(guard, key, near, word) {
+            // SAFETY: nobody has seen it.
+            unsafe { give_back(word) };
+            return Err(error);
+        }
+        self.count(word, guard, u64::wrapping_add);
+        if has_array(old) {
+            self.count(old, guard, u64::wrapping_sub);
+            retired.words.push(old);
+            if retired.words.len() == AT_ONCE {
+                retired.defer(guard);
+            }
+        }
+        Ok(())
+    }
+
+    fn replace(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        near: Option<u64>,
+        word: u64,
+    ) -> Result<(), IndexError> {
+        let no_hash = |_| unreachable!("the index has keys");
+        self.index.upsert(guard, key, word, near, |_| true, &no_hash).map(drop)
+    }
+
+    fn count(&self, word: u64, guard: &Guard<'_>, change: fn(u64, u64) -> u64) {
+        // SAFETY: as in `insert`.
+        if let Found::Several(several) = unsafe { found(word, guard) } {
+            let bytes = bytes_of(1 + 2 * several.len());
+            let sum = |sum| Some(change(sum, bytes));
+            let _ = self.bytes.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
+        }
+    }
+
+    /// The newest version of a key up to a number, a deletion too. A reader without a snapshot asks for the
+    /// visible number in `up_to`, which is called when its versions have been found: a purge of this moment
+    /// may take away those that were visible before.
+    ///
+    /// # Errors
+    /// Those of the index.
+    #[inline]
+    pub fn get(
+        &self,
+        (guard, key, near): (&Guard<'_>, Key<'_>, Option<u64>),
+        up_to: impl FnOnce() -> u64,
+        number_of: impl Fn(Reference) -> u64,
+    ) -> Result<Option<Version>, IndexError> {
+        let Some(word) = self.index.get_near(guard, key, near, |_| true)? else { return Ok(None) };
+        Ok(self.select(guard, word, up_to, number_of))
+    }
+
+    /// The newest of a word's versions up to a number.
+    #[inline]
+    fn select(
+        &self,
+        guard: &Guard<'_>,
+        word: u64,
+        up_to: impl FnOnce() -> u64,
+        number_of: impl Fn(Reference) -> u64,
+    ) -> Option<Version> {
+        // SAFETY: as in `insert`.
+        match unsafe { found(word, guard) } {
+            Found::One(reference) => {
+                let up_to = up_to();
+                let only = Version { number: number_of(reference), reference };
+                (only.number <= up_to).then_some(only)
+            }
+            Found::Several(several) => {
+                let up_to = up_to();
+                several.iter().find(|version| version.number <= up_to).copied()
+            }
+        }
+    }
+}
+
+impl<I: BothWays> Versions<I> {
+    /// A walk in order, from the first key that is not lower than this one.
+    pub fn scan_from(&self, key: &[u8]) -> I::Scan {
+        self.index.scan_from(key)
+    }
+
+    /// A walk against the order, from the last key below this bound, or at it.
+    pub fn scan_back_from(&self, bound: Bound<&[u8]>) -> I::ScanBack {
+        self.index.scan_back_from(bound)
+    }
+
+    /// Tells the next keys of at most `limit` that have a version up to the number of a snapshot, with it;
+    /// `false`, without a call, at the end.
+    ///
+    /// # Errors
+    /// Those of the index.
+    pub fn next_in_order(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut I::Scan,
+        (limit, up_to): (usize, u64),
+        number_of: impl Fn(Reference) -> u64,
+        mut each: impl FnMut(&[u8], Version),
+    ) -> Result<bool, IndexError> {
+        self.index.next_in_order(guard, scan, limit, |key, word| {
+            self.select(guard, word, || up_to, &number_of).into_iter().for_each(|version| each(key, version));
+        })
+    }
+
+    /// As [`next_in_order`](Versions::next_in_order), against the order.
+    ///
+    /// # Errors
+    /// Those of the index.
+    pub fn prev_in_order(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut I::ScanBack,
+        (limit, up_to): (usize, u64),
+        number_of: impl Fn(Reference) -> u64,
+        mut each: impl FnMut(&[u8], Version),
+    ) -> Result<bool, IndexError> {
+        self.index.prev_in_order(guard, scan, limit, |key, word| {
+            self.select(guard, word, || up_to, &number_of).into_iter().for_each(|version| each(key, version));
+        })
+    }
+}
+
+impl<I: Index> Drop for Versions<I> {
+    fn drop(&mut self) {
+        let participant = self.epochs.register();
+        let (guard, mut cursor, mut words) = (participant.pin(), I::Cursor::default(), Vec::new());
+        while let Ok(true) = self.index.next_batch(&guard, &mut cursor, &mut words) {
+            for word in words.drain(..) {
+                // SAFETY: nobody reads any more, and each key has a word of its own.
+                unsafe { give_back(word) };
+            }
+        }
+    }
+}
+
+impl Retired {
+    /// Gives the arrays back once nobody can be reading them.
+    pub fn defer(&mut self, guard: &Guard<'_>) {
+        let words = std::mem::take(&mut self.words);
+        if !words.is_empty() {
+            // SAFETY: they left the index, each once, before this moment; only threads that are pinned now
+            // can have found them.
+            guard.defer(Box::new(move || words.into_iter().for_each(|word| unsafe { give_back(word) })));
+        }
+    }
+}
+
+impl Drop for Retired {
+    fn drop(&mut self) {
+        debug_assert!(self.words.is_empty(), "they are deferred first, or never given back");
+    }
+}

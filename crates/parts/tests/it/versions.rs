@@ -1,0 +1,229 @@
+//! Versions of keys: what a reader at a number finds is the newest up to there, whatever is purged meanwhile.
+
+use proptest::prelude::*;
+use quipu_parts::commit::Ring;
+use quipu_parts::commit::ring::Grants;
+use quipu_parts::epoch::{Collector, Guard};
+use quipu_parts::heap::Reference;
+use quipu_parts::index::Key;
+use quipu_parts::index::masstree::Masstree;
+use quipu_parts::versions::{Horizon, Retired, Snapshot, Snapshots, Version, Versions};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A record is its number.
+fn number_of(reference: Reference) -> u64 {
+    reference.with_tag(0).word()
+}
+
+fn version(number: u64, deletes: bool) -> Version {
+    Version::new(number, Reference::from_word(number), deletes)
+}
+
+fn key_of(bytes: &[u8]) -> Key<'_> {
+    Key { bytes, hash: 0 }
+}
+
+fn table(epochs: &Collector) -> Versions<Masstree> {
+    Versions::new(Masstree::new(), epochs.clone())
+}
+
+/// The key of a number.
+fn name(key: u8) -> Vec<u8> {
+    format!("a key that is longer than a slice {key:3}").into_bytes()
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write { key: u8, deletes: bool },
+    Show,
+    Snapshot,
+    Drop(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let write = (0..8u8, any::<bool>()).prop_map(|(key, deletes)| Step::Write { key, deletes });
+    let step = prop_oneof![6 => write, 2 => Just(Step::Show), 1 => Just(Step::Snapshot), 1 => (0..8usize).prop_map(Step::Drop)];
+    proptest::collection::vec(step, 0..200)
+}
+
+type Model = BTreeMap<u8, Vec<(u64, bool)>>;
+
+/// The newest version of a key up to a number.
+fn newest(model: &Model, key: u8, up_to: u64) -> Option<Version> {
+    let versions = model.get(&key)?.iter().rev();
+    versions.copied().find(|(number, _)| *number <= up_to).map(|(number, deletes)| version(number, deletes))
+}
+
+fn check(table: &Versions<Masstree>, guard: &Guard<'_>, model: &Model, up_to: u64) {
+    for key in 0..8 {
+        let found = table.get((guard, key_of(&name(key)), None), || up_to, number_of).expect("sound");
+        assert_eq!(found, newest(model, key, up_to), "key {key} at {up_to}");
+    }
+    let all: Vec<_> = (0..8u8).filter_map(|key| Some((name(key), newest(model, key, up_to)?))).collect();
+    let (mut scan, mut found) = (table.scan_from(&[]), Vec::new());
+    let note = |found: &mut Vec<_>, key: &[u8], version| found.push((key.to_vec(), version));
+    while table
+        .next_in_order(guard, &mut scan, (3, up_to), number_of, |key, version| note(&mut found, key, version))
+        .expect("sound")
+    {}
+    assert_eq!(found, all);
+    let (mut scan, mut found) = (table.scan_back_from(Bound::Unbounded), Vec::new());
+    while table
+        .prev_in_order(guard, &mut scan, (3, up_to), number_of, |key, version| note(&mut found, key, version))
+        .expect("sound")
+    {}
+    found.reverse();
+    assert_eq!(found, all);
+}
+
+proptest! {
+    /// Readers at the visible number and at snapshots, while versions come that are not visible.
+    #[test]
+    fn every_reader_finds_the_state_at_its_number(steps in steps()) {
+        let epochs = Collector::new();
+        let participant = epochs.register();
+        let (table, mut model, snapshots) = (table(&epochs), Model::new(), Snapshots::default());
+        let (mut taken, mut horizon, mut retired) = (Vec::<Snapshot>::new(), Horizon::default(), Retired::default());
+        let (mut last, mut visible) = (0, 0);
+        for step in steps {
+            let guard = participant.pin();
+            match step {
+                Step::Write { key, deletes } => {
+                    last += 1;
+                    model.entry(key).or_default().push((last, deletes));
+                    snapshots.horizon(|| visible, &mut horizon);
+                    let name = name(key);
+                    let at = (&guard, key_of(&name), None);
+                    table.insert(at, version(last, deletes), &horizon, &mut retired, number_of).expect("room");
+                }
+                Step::Show => visible = last,
+                Step::Snapshot => taken.push(snapshots.take(|| visible)),
+                Step::Drop(nth) if nth < taken.len() => drop(taken.remove(nth)),
+                Step::Drop(_) => {}
+            }
+            check(&table, &guard, &model, visible);
+            taken.iter().for_each(|snapshot| check(&table, &guard, &model, snapshot.number()));
+        }
+        retired.defer(&participant.pin());
+        prop_assert_eq!(snapshots.oldest(), taken.iter().map(Snapshot::number).min());
+    }
+}
+
+/// However often a key is written, its array stays short where nobody has a snapshot, and with a snapshot it
+/// has one version more.
+#[test]
+fn arrays_stay_short() {
+    let epochs = Collector::new();
+    let participant = epochs.register();
+    let (table, snapshots) = (table(&epochs), Snapshots::default());
+    let (mut horizon, mut retired) = (Horizon::default(), Retired::default());
+    let mut write = |number: u64| {
+        let guard = participant.pin();
+        snapshots.horizon(|| number - 1, &mut horizon);
+        let at = (&guard, key_of(b"hot"), None);
+        table.insert(at, version(number, false), &horizon, &mut retired, number_of).expect("room");
+    };
+    write(1);
+    assert_eq!(table.bytes(), 0, "one version takes no array");
+    (2..1000).for_each(&mut write);
+    assert_eq!(table.bytes(), 8 * (1 + 2 * 2));
+    let snapshot = snapshots.take(|| 999);
+    (1000..2000).for_each(&mut write);
+    assert_eq!(table.bytes(), 8 * (1 + 2 * 3));
+    drop(snapshot);
+    write(2000);
+    assert_eq!(table.bytes(), 8 * (1 + 2 * 2));
+    retired.defer(&participant.pin());
+}
+
+/// Transfers between keys, each an item of two records; every snapshot and every scan sees one sum, and plain
+/// reads of a key never go back.
+#[test]
+fn snapshots_see_whole_items_while_threads_write() {
+    const KEYS: u64 = 6;
+    let epochs = Collector::new();
+    let (table, snapshots, ring) =
+        (table(&epochs), Snapshots::default(), Ring::new(8, Grants::default(), 0, ()));
+    ring.turn().expect("a new ring").add_numbers(1..u64::MAX / 2);
+    // A record: its number stands for its value, which is kept here.
+    let values: Vec<Mutex<BTreeMap<u64, i64>>> = (0..KEYS).map(|_| Mutex::default()).collect();
+    let locks: Vec<Mutex<()>> = (0..KEYS).map(|_| Mutex::default()).collect();
+    let finished = AtomicBool::new(false);
+    let (table, snapshots, ring, values, locks, finished) =
+        (&table, &snapshots, &ring, &values, &locks, &finished);
+    let value_of = |key: u64, number: u64| values[key as usize].lock().unwrap()[&number];
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2u64)
+            .map(|writer| {
+                let participant = epochs.register();
+                scope.spawn(move || {
+                    let (mut retired, mut horizon) = (Retired::default(), Horizon::default());
+                    for nth in 0..20_000u64 {
+                        let (from, to) = ((nth + writer) % KEYS, (nth * 7 + writer + 1) % KEYS);
+                        if from == to {
+                            continue;
+                        }
+                        let (low, high) = (from.min(to) as usize, from.max(to) as usize);
+                        let (_one, _other) = (locks[low].lock().unwrap(), locks[high].lock().unwrap());
+                        let guard = participant.pin();
+                        let old = |key: u64| {
+                            let newest = values[key as usize]
+                                .lock()
+                                .unwrap()
+                                .last_key_value()
+                                .map(|(_, value)| *value);
+                            newest.unwrap_or_default()
+                        };
+                        let (less, more) = (old(from) - 1, old(to) + 1);
+                        let (flight, first) =
+                            ring.turn().expect("no panic").grant(2, |(), place| place.first);
+                        values[from as usize].lock().unwrap().insert(first, less);
+                        values[to as usize].lock().unwrap().insert(first + 1, more);
+                        snapshots.horizon(|| ring.visible(), &mut horizon);
+                        for (key, number) in [(from, first), (to, first + 1)] {
+                            let name = name(key as u8);
+                            let at = (&guard, key_of(&name), None);
+                            table
+                                .insert(at, version(number, false), &horizon, &mut retired, number_of)
+                                .expect("room");
+                        }
+                        let last = flight.place().last;
+                        flight.done();
+                        drop(guard);
+                        ring.wait(last).expect("no panic");
+                    }
+                    retired.defer(&participant.pin());
+                })
+            })
+            .collect();
+        for _ in 0..2 {
+            let participant = epochs.register();
+            scope.spawn(move || {
+                let mut newest = [0; KEYS as usize];
+                while !finished.load(Ordering::Relaxed) {
+                    let guard = participant.pin();
+                    let snapshot = snapshots.take(|| ring.visible());
+                    let read = |key: u64, up_to: &dyn Fn() -> u64| {
+                        let name = name(key as u8);
+                        table.get((&guard, key_of(&name), None), up_to, number_of).expect("sound")
+                    };
+                    let at = || snapshot.number();
+                    let sum: i64 =
+                        (0..KEYS).filter_map(|key| Some(value_of(key, read(key, &at)?.number))).sum();
+                    assert_eq!(sum, 0, "at {}", snapshot.number());
+                    for key in 0..KEYS {
+                        let found = read(key, &|| ring.visible()).map_or(0, |version| version.number);
+                        assert!(found >= newest[key as usize], "key {key} went back");
+                        newest[key as usize] = found;
+                    }
+                }
+            });
+        }
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        finished.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(snapshots.oldest(), None);
+}
