@@ -17,8 +17,8 @@ use quipu_medium::{LINE, Node, Region};
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{
-    ANCHOR_LEN, CHUNK_HEADER, ChainError, ChainHeap, ChainLog, Chunk, GroupSettings, Groups, Item,
-    MEMTABLE_LEN, RECORD_HEADER, Written,
+    ANCHOR_LEN, CHUNK_HEADER, ChainHeap, ChainLog, ChainPools, Chunk, GroupSettings, Groups, Item,
+    MEMTABLE_LEN, RECORD_HEADER, SUBTABLE_LEN, Written,
 };
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::{Certifier, Content, padded};
@@ -44,6 +44,7 @@ const CLOCK: ClockSettings = ClockSettings { block: 1 << 20, handful: 64 };
 const MADE: u64 = 1000;
 const MEMTABLES: u32 = 1;
 const ANCHOR: u32 = 2;
+const SUBTABLES: u32 = 3;
 /// Bytes of a zone, and zones of a memtable: 64 MiB; on the simulator, 256 KiB.
 const ZONES: [(u64, u32); 2] = [(4 << 20, 16), (64 << 10, 4)];
 
@@ -209,6 +210,7 @@ impl Run<'_> {
             pools: vec![
                 PoolSpec { id: MEMTABLES, object_size: MEMTABLE_LEN, count: memtables },
                 PoolSpec { id: ANCHOR, object_size: ANCHOR_LEN, count: 1 },
+                PoolSpec { id: SUBTABLES, object_size: SUBTABLE_LEN, count: 1 },
             ],
             nodes: vec![Node(0)],
             free_list: FreeListKind::Volatile,
@@ -223,9 +225,13 @@ impl Run<'_> {
         Anchor::create(region, &certifier, at);
         objects.commit(anchor);
         let clock = Clock::resume(&space, CLOCK, false);
-        let heap = ChainHeap::new(space.clone(), certifier, clock, MEMTABLES, slots, 0);
-        let log = ChainLog::new(heap, self.grants, 0);
-        log.open(0, 0, None).map_err(refused::<ChainError>(STAGE))?;
+        let anchor = Anchor::open(region, &certifier, at).map_err(refused(STAGE))?;
+        let pools = ChainPools { memtables: MEMTABLES, subtables: SUBTABLES };
+        let heap = ChainHeap::new(space.clone(), certifier, clock, pools, slots, 0);
+        let table = heap.create_subtable(NAME).map_err(refused(STAGE))?;
+        let recovered = heap.recover(&anchor).map_err(refused(STAGE))?;
+        let log = ChainLog::new(heap, self.grants, recovered);
+        log.open(0, table.created, None).map_err(refused(STAGE))?;
         Ok(log)
     }
 }

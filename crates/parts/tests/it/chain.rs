@@ -6,8 +6,8 @@ use quipu_medium::{Pages, Region};
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{
-    ANCHOR_LEN, ChainError, ChainHeap, ChainLog, GroupSettings, Groups, Item, MEMTABLE_LEN, Recovered,
-    Written,
+    ANCHOR_LEN, ChainError, ChainHeap, ChainLog, ChainPools, GroupSettings, Groups, Item, MEMTABLE_LEN,
+    Recovered, SUBTABLE_LEN, Written,
 };
 use quipu_parts::heap::{Clock, ClockSettings, Reference};
 use quipu_parts::record::{Certifier, Content, Kind};
@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const MEMTABLES: u32 = 1;
 const ANCHOR: u32 = 2;
+const SUBTABLES: u32 = 3;
+const POOLS: ChainPools = ChainPools { memtables: MEMTABLES, subtables: SUBTABLES };
 const ZONE: u64 = 4096;
 const SLOTS: u32 = 3;
 
@@ -26,6 +28,7 @@ pub fn format(region: Region, memtables: u64) -> Arc<Space> {
     let pools = vec![
         PoolSpec { id: MEMTABLES, object_size: MEMTABLE_LEN, count: memtables },
         PoolSpec { id: ANCHOR, object_size: ANCHOR_LEN, count: 1 },
+        PoolSpec { id: SUBTABLES, object_size: SUBTABLE_LEN, count: 6 },
     ];
     let space = pool::format_with(region, ZONE, pools);
     let objects = space.pool(ANCHOR).expect("the pool of the anchor");
@@ -33,26 +36,46 @@ pub fn format(region: Region, memtables: u64) -> Arc<Space> {
     let at = objects.object_offset(anchor).expect("it is there");
     Anchor::create(space.region(), &certifier(), at);
     objects.commit(anchor);
+    let (heap, _) = open(&space, 0).expect("a new pool");
+    for number in 0..3 {
+        heap.create_subtable(&format!("table {number}")).expect("room");
+    }
     space
 }
 
-fn certifier() -> Certifier {
+/// Lets so many of the pool's subtables take writes.
+pub fn open_tables(log: &ChainLog, count: usize) {
+    for (table, subtable) in log.heap().subtables().expect("sound").iter().take(count).enumerate() {
+        log.open(table, subtable.created, None).expect("room");
+    }
+}
+
+pub fn certifier() -> Certifier {
     Certifier::new(&[3; 32])
 }
 
 /// Opens the heap and the anchor of a pool.
 pub fn open(space: &Arc<Space>, reserve: u32) -> Result<(ChainHeap, Anchor), ChainError> {
+    open_certified(space, reserve, certifier())
+}
+
+/// The same with another certifier.
+pub fn open_certified(
+    space: &Arc<Space>,
+    reserve: u32,
+    certifier: Certifier,
+) -> Result<(ChainHeap, Anchor), ChainError> {
     let clock = Clock::resume(space, ClockSettings { block: 64, handful: 4 }, false);
-    let heap = ChainHeap::new(space.clone(), certifier(), clock, MEMTABLES, SLOTS, reserve);
+    let heap = ChainHeap::new(space.clone(), certifier.clone(), clock, POOLS, SLOTS, reserve);
     let at = space.pool(ANCHOR).and_then(|pool| pool.object_offset(ObjectId(0))).expect("the anchor");
-    let anchor = Anchor::open(space.region(), &certifier(), at)?;
+    let anchor = Anchor::open(space.region(), &certifier, at)?;
     Ok((heap, anchor))
 }
 
 /// A record as it is read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    pub subtable: u32,
+    pub subtable: u64,
     pub key: Vec<u8>,
     pub value: Vec<u8>,
     pub reference: Reference,
@@ -85,10 +108,11 @@ fn what_was_written_is_there_after_a_close() {
         let (heap, anchor) = open(&space, 0).expect("sound");
         let recovered = heap.recover(&anchor).expect("sound");
         assert_eq!(read_all(&heap, &recovered), expected);
-        let log = ChainLog::new(heap, Grants::default(), recovered.cut);
-        for table in 0..2 {
-            log.open(table, 7 + table as u32, None).expect("room");
-        }
+        let tables = heap.subtables().expect("sound");
+        let names: Vec<_> = tables.iter().map(|table| &table.name[..]).collect();
+        assert_eq!(names, ["table 0", "table 1", "table 2"]);
+        let log = ChainLog::new(heap, Grants::default(), recovered);
+        open_tables(&log, 2);
         let mut item = Item::default();
         for nth in 0..40u32 {
             item.clear();
@@ -105,7 +129,8 @@ fn what_was_written_is_there_after_a_close() {
                 let references = written.references();
                 assert_eq!(references.len(), own.clone().count());
                 for (((_, key, value), reference), number) in own.zip(references).zip(written.first..) {
-                    let (subtable, key, value) = (7 + written.table as u32, key.clone(), value.clone());
+                    let (key, value) = (key.clone(), value.clone());
+                    let subtable = tables[written.table].created;
                     expected.insert(number, Read { subtable, key, value, reference });
                     numbers.push(number);
                 }
@@ -124,8 +149,8 @@ fn a_full_pool_says_so_and_loses_nothing() {
         let space = format(Region::dram(len, Pages::Ordinary).expect("memory"), memtables);
         let (heap, anchor) = open(&space, 1).expect("sound");
         let recovered = heap.recover(&anchor).expect("sound");
-        let log = ChainLog::new(heap, Grants::Ticket, recovered.cut);
-        log.open(0, 1, None).expect("room");
+        let log = ChainLog::new(heap, Grants::Ticket, recovered);
+        open_tables(&log, 1);
         let (mut item, mut count) = (Item::default(), 0u64);
         let refused = loop {
             item.clear();
@@ -154,9 +179,9 @@ fn a_full_pool_says_so_and_loses_nothing() {
 fn damage_is_not_taken_for_the_end() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
     let (heap, anchor) = open(&space, 0).expect("sound");
-    let cut = heap.recover(&anchor).expect("sound").cut;
-    let log = ChainLog::new(heap, Grants::default(), cut);
-    (0..2).for_each(|table| log.open(table, table as u32, None).expect("room"));
+    let recovered = heap.recover(&anchor).expect("sound");
+    let log = ChainLog::new(heap, Grants::default(), recovered);
+    open_tables(&log, 2);
     let (mut item, mut places) = (Item::default(), Vec::new());
     for nth in 0..20u64 {
         item.clear();
@@ -190,9 +215,9 @@ fn an_item_costs_one_fence_and_its_own_lines() {
     let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
     let space = format(region.clone(), 16);
     let (heap, anchor) = open(&space, 0).expect("sound");
-    let cut = heap.recover(&anchor).expect("sound").cut;
-    let log = ChainLog::new(heap, Grants::default(), cut);
-    (0..3).for_each(|table| log.open(table, table as u32, None).expect("room"));
+    let recovered = heap.recover(&anchor).expect("sound");
+    let log = ChainLog::new(heap, Grants::default(), recovered);
+    open_tables(&log, 3);
     let mut item = Item::default();
     let mut commit = |tables: usize, records: usize, value: usize| {
         item.clear();
@@ -223,8 +248,9 @@ fn clients_that_meet_write_one_item() {
     for records in [1, 3, 100] {
         let space = format(Region::dram(4 << 20, Pages::Ordinary).expect("memory"), 200);
         let (heap, anchor) = open(&space, 0).expect("sound");
-        let log = ChainLog::new(heap, Grants::default(), 0);
-        (0..2).for_each(|table| log.open(table, table as u32, None).expect("room"));
+        let recovered = heap.recover(&anchor).expect("sound");
+        let log = ChainLog::new(heap, Grants::default(), recovered);
+        open_tables(&log, 2);
         let groups = Groups::new(GroupSettings { buckets: 1, records, bytes: 2000, linger: 0 });
         let items = AtomicU64::new(0);
         std::thread::scope(|scope| {
@@ -269,8 +295,9 @@ fn clients_that_meet_write_one_item() {
 fn a_full_pool_refuses_each_client_of_a_group() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 3);
     let (heap, anchor) = open(&space, 0).expect("sound");
-    let log = ChainLog::new(heap, Grants::default(), 0);
-    log.open(0, 0, None).expect("room");
+    let recovered = heap.recover(&anchor).expect("sound");
+    let log = ChainLog::new(heap, Grants::default(), recovered);
+    open_tables(&log, 1);
     let groups = Groups::new(GroupSettings { buckets: 1, records: 8, bytes: 4000, linger: 2 });
     let written: usize = std::thread::scope(|scope| {
         let clients = (0..4).map(|client| {

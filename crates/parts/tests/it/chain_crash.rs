@@ -4,10 +4,11 @@
 //! The oracle: the records that are found are those of all items up to one cut, in the order of the grants,
 //! and the cut is not below any number that was acknowledged. Broken twins show that it would notice.
 
-use crate::chain::{format, open, read_all};
+use crate::chain::{Read, certifier, format, open_certified, open_tables, read_all};
 use quipu_medium::Region;
 use quipu_medium::sim::{Event, Sim, SimArena, SimOptions, Snapshot, sched};
-use quipu_parts::commit::ring::Grants;
+use quipu_parts::commit::ring::{Grants, Place};
+use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{ChainLog, ChainTwin, Item};
 use quipu_parts::record::Content;
 use quipu_parts::space::Space;
@@ -21,10 +22,22 @@ const TABLES: u64 = 3;
 /// What is known of a pool.
 #[derive(Clone, Default)]
 struct Model {
-    /// Items that were granted, by their last numbers: their first numbers, and what their records have.
-    granted: BTreeMap<u64, (u64, u64)>,
+    /// Items that were granted, by their last numbers: their first numbers, marks, and the table of their
+    /// task, if they may have written to it.
+    granted: BTreeMap<u64, (u64, (u64, Option<u64>))>,
     /// All items up to here were acknowledged or seen.
     least: u64,
+    /// The table that one task creates, writes to and drops: its number and what is known of it.
+    own: Option<(u64, Own)>,
+}
+
+/// What is known of that table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Own {
+    /// It is there.
+    Created,
+    /// It is there, or it is gone as a whole.
+    BeingDropped,
 }
 
 /// Small, seeded, good enough to choose operations.
@@ -38,79 +51,164 @@ impl Random {
     }
 }
 
+/// Bit of the mark of an item that may write to the table of its task.
+const HAS_OWN: u64 = 1 << 63;
+
 /// The records of an item: tables and lengths of values follow from its mark.
 fn records(mark: u64) -> impl Iterator<Item = (usize, usize)> {
     let mut random = Random(mark);
     let (count, one_table) = (1 + random.below(4), random.below(3) == 0);
-    let first = random.below(TABLES);
+    let tables = if mark & HAS_OWN == 0 { TABLES } else { TABLES + 1 };
+    let first = random.below(tables);
     (0..count).map(move |_| {
-        let table = if one_table { first } else { random.below(TABLES) };
+        let table = if one_table { first } else { random.below(tables) };
         (table as usize, 8 * random.below(30) as usize)
     })
 }
 
-/// Opens a pool, holds what is found against the model, and returns the log and the cut.
-fn recovered(region: &Region, twin: Option<ChainTwin>, model: &Model) -> Result<(ChainLog, u64), String> {
-    let (space, _) = Space::open(region.clone()).map_err(|error| error.to_string())?;
-    let space = Arc::new(space);
-    let (heap, anchor) = open(&space, 0).map_err(|error| error.to_string())?;
+/// The records that an item has written, in the order of their numbers: table by table, as they first came.
+fn in_order(mark: u64) -> Vec<(usize, usize)> {
+    let mut tables: Vec<usize> = Vec::new();
+    for (table, _) in records(mark) {
+        if !tables.contains(&table) {
+            tables.push(table);
+        }
+    }
+    tables.iter().flat_map(|own| records(mark).filter(move |(table, _)| table == own)).collect()
+}
+
+/// Holds the records that were found against the items up to the cut. `shared` and `own` are the numbers of
+/// the tables.
+fn compare(
+    found: &BTreeMap<u64, Read>,
+    model: &Model,
+    cut: u64,
+    (shared, own): (&[u64], Option<u64>),
+) -> Result<(), String> {
+    let mut numbers = found.iter();
+    for (first, (mark, written_to)) in model.granted.range(..=cut).map(|(_, (first, item))| (*first, *item)) {
+        for ((table, len), number) in in_order(mark).into_iter().zip(first..) {
+            let subtable = shared.get(table).copied().or(written_to).expect("it had a table of its own");
+            if table as u64 == TABLES && own != Some(subtable) {
+                continue; // it has been dropped
+            }
+            let Some((found, read)) = numbers.next() else {
+                return Err(format!("number {number} is missing below the cut {cut}"));
+            };
+            let expected = (number, subtable, &mark.to_le_bytes()[..], len);
+            if (*found, read.subtable, &read.key[..], read.value.len()) != expected {
+                let Read { subtable, key, value, .. } = read;
+                return Err(format!(
+                    "number {number} is {found} of {key:?} in {subtable}, {} bytes",
+                    value.len()
+                ));
+            }
+        }
+    }
+    match numbers.next() {
+        Some((number, _)) => Err(format!("number {number} is above the cut {cut}, or of no item")),
+        None => Ok(()),
+    }
+}
+
+/// Opens a pool, holds what is found against the model, and returns the log and what is known now.
+fn recovered(
+    region: &Region,
+    twin: Option<ChainTwin>,
+    model: &Model,
+) -> Result<(ChainLog, Anchor, Model), String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let space = Arc::new(Space::open(region.clone()).map_err(|error| text(&error))?.0);
+    let certifier =
+        if twin == Some(ChainTwin::LivesIgnored) { certifier().ignoring_lives() } else { certifier() };
+    let (heap, anchor) = open_certified(&space, 0, certifier).map_err(|error| text(&error))?;
     let heap = match twin {
         Some(twin) => heap.broken(twin),
         None => heap,
     };
-    let recovered = heap.recover(&anchor).map_err(|error| error.to_string())?;
+    let recovered = heap.recover(&anchor).map_err(|error| text(&error))?;
     let (found, cut) = (read_all(&heap, &recovered), recovered.cut);
     if cut < model.least {
         return Err(format!("the cut is {cut}, and {} was acknowledged", model.least));
     }
-    let mut numbers = found.iter();
-    for (last, (first, mark)) in model.granted.range(..=cut) {
-        // Records of an item stand table by table, in the order in which the tables first came.
-        let mut tables: Vec<usize> = Vec::new();
-        for (table, _) in records(*mark) {
-            if !tables.contains(&table) {
-                tables.push(table);
-            }
-        }
-        let in_order = tables.iter().flat_map(|own| records(*mark).filter(move |(table, _)| table == own));
-        for ((table, len), number) in in_order.zip(*first..) {
-            let Some((found, read)) = numbers.next() else {
-                return Err(format!("number {number} is missing below the cut {cut}"));
-            };
-            let expected = (number, table as u32 + 7, &mark.to_le_bytes()[..], len);
-            if (*found, read.subtable, &read.key[..], read.value.len()) != expected {
-                return Err(format!("number {number} is {found}: {read:?}"));
-            }
-        }
-        if *last == cut {
-            break;
-        }
-    }
-    if let Some((number, _)) = numbers.next() {
-        return Err(format!("number {number} is above the cut {cut}, or of no item"));
-    }
     if cut != 0 && !model.granted.contains_key(&cut) {
         return Err(format!("the cut {cut} is not the end of an item"));
     }
-    Ok((ChainLog::new(heap, Grants::default(), cut), cut))
+    let tables: Vec<u64> =
+        heap.subtables().map_err(|error| text(&error))?.iter().map(|table| table.created).collect();
+    let (shared, own) = tables.split_at(TABLES as usize);
+    let own = match (own, model.own) {
+        ([], None | Some((_, Own::BeingDropped))) => None,
+        ([only], Some((known, _))) if *only == known => Some(known),
+        // Being created.
+        ([only], None) => Some(*only),
+        (own, known) => return Err(format!("tables {own:?} are there, and known is {known:?}")),
+    };
+    compare(&found, model, cut, (shared, own))?;
+    let objects = space.pool(1).expect("that of the memtables").committed().len();
+    let zones: usize = recovered.memtables.iter().map(|recovered| recovered.memtable.zones().len()).sum();
+    if (space.committed_zones().len(), objects) != (zones, recovered.memtables.len()) {
+        return Err("zones or memtables have leaked".to_owned());
+    }
+    // What was cut off is gone for good, and all that was found stays.
+    let mut known = model.clone();
+    known.granted.retain(|last, _| *last <= cut);
+    known.least = cut;
+    known.own = own.map(|created| (created, Own::Created));
+    Ok((ChainLog::new(heap, Grants::default(), recovered), anchor, known))
+}
+
+/// Writes an item of this mark. Returns whether there was room.
+fn write(log: &ChainLog, model: &RefCell<Model>, item: &mut Item, mark: u64, own: Option<u64>) -> bool {
+    item.clear();
+    for (table, len) in records(mark) {
+        item.chunk(table).push(&Content::value(&mark.to_le_bytes(), &vec![7; len]));
+    }
+    let granted = |place: &Place| {
+        model.borrow_mut().granted.insert(place.last, (place.first, (mark, own)));
+    };
+    let Ok(last) = log.commit(item, None, granted, |_| {}) else { return false };
+    let seen = log.visible().max(last);
+    let mut model = model.borrow_mut();
+    model.least = model.least.max(seen);
+    true
 }
 
 /// One task's items.
 fn work(log: &ChainLog, model: &RefCell<Model>, seed: u64, items: u64) {
     let mut item = Item::default();
     for nth in 0..items {
-        let mark = seed << 16 | nth;
-        item.clear();
-        for (table, len) in records(mark) {
-            item.chunk(table).push(&Content::value(&mark.to_le_bytes(), &vec![7; len]));
+        if !write(log, model, &mut item, seed << 16 | nth, None) {
+            return;
         }
-        let granted = |place: &quipu_parts::commit::ring::Place| {
-            model.borrow_mut().granted.insert(place.last, (place.first, mark));
+    }
+}
+
+/// Items of a task that has a table of its own for some of the time.
+fn work_with_own(log: &ChainLog, anchor: &Anchor, model: &RefCell<Model>, seed: u64, items: u64) {
+    const OWN: usize = TABLES as usize;
+    let (mut item, heap) = (Item::default(), log.heap());
+    for round in 0..2 {
+        let known = model.borrow().own;
+        let tables = heap.subtables().expect("sound");
+        let table = match known {
+            Some((known, _)) => tables.into_iter().find(|table| table.created == known).expect("it is there"),
+            None => heap.create_subtable("own").expect("room"),
         };
-        let Ok(last) = log.commit(&mut item, None, granted, |_| {}) else { return };
-        let seen = log.visible().max(last);
-        let mut model = model.borrow_mut();
-        model.least = model.least.max(seen);
+        let created = table.created;
+        model.borrow_mut().own = Some((created, Own::Created));
+        if log.open(OWN, created, None).is_err() {
+            return;
+        }
+        for nth in 0..items {
+            if !write(log, model, &mut item, HAS_OWN | seed << 16 | round << 8 | nth, Some(created)) {
+                return;
+            }
+        }
+        model.borrow_mut().own = Some((created, Own::BeingDropped));
+        let dropped = log.drop_subtable(OWN, &table, anchor).expect("nobody panicked");
+        model.borrow_mut().own = None;
+        dropped.memtables.iter().for_each(|memtable| heap.release(memtable));
     }
 }
 
@@ -145,7 +243,7 @@ impl Exploration {
     }
 
     /// A run of tasks on a pool, and crashes at every so many operations of it.
-    fn run(&self, region: &Region, model: &Model, log: ChainLog, seed: u64, depth: u32) {
+    fn run(&self, region: &Region, model: &Model, (log, anchor): (ChainLog, Anchor), seed: u64, depth: u32) {
         let model = Rc::new(RefCell::new(model.clone()));
         let (this, known, mut point) = (self.clone(), model.clone(), 0u64);
         let every = if depth == 0 { 1 } else { 37 };
@@ -158,15 +256,13 @@ impl Exploration {
                 }
             },
             || {
-                for table in 0..TABLES as usize {
-                    if log.open(table, table as u32 + 7, None).is_err() {
-                        return;
-                    }
-                }
-                let tasks = (0..3).map(|task| {
-                    let (log, model) = (&log, &*model);
+                open_tables(&log, TABLES as usize);
+                let (log, anchor, model) = (&log, &anchor, &*model);
+                let shared = (0..2).map(|task| {
                     Box::new(move || work(log, model, seed * 8 + task, 6)) as Box<dyn FnOnce() + '_>
                 });
+                let own = move || work_with_own(log, anchor, model, seed * 8 + 2, 3);
+                let tasks = shared.chain([Box::new(own) as Box<dyn FnOnce() + '_>]);
                 sched::run(seed, tasks.collect()).expect("the run ends");
             },
         );
@@ -184,27 +280,23 @@ impl Exploration {
         }
     }
 
-    fn open(&self, region: &Region, model: &Model, seed: u64, depth: u32, goes_on: bool) {
+    fn open(&self, region: &Region, before: &Model, seed: u64, depth: u32, goes_on: bool) {
         let crashes = Rc::new(RefCell::new(Vec::new()));
         let (noted, mut outcome) = (crashes.clone(), None);
         at_each_operation(
             region,
             move |during| noted.borrow_mut().push(during.clone()),
-            || outcome = self.note(recovered(region, self.twin, model)),
+            || outcome = self.note(recovered(region, self.twin, before)),
         );
-        let Some((log, cut)) = outcome else { return };
+        let Some((log, anchor, model)) = outcome else { return };
         let crashes = crashes.take();
         for during in crashes.iter().skip((seed % 5) as usize).step_by(5) {
             for image in during.images(seed, 2) {
-                self.note(recovered(&self.arena.borrow_mut().boot(during, &image, seed), self.twin, model));
+                self.note(recovered(&self.arena.borrow_mut().boot(during, &image, seed), self.twin, before));
             }
         }
         if goes_on && depth < 2 {
-            // What was cut off is gone for good, and all that was found stays.
-            let mut model = model.clone();
-            model.granted.retain(|last, _| *last <= cut);
-            model.least = cut;
-            self.run(region, &model, log, seed.wrapping_mul(31) % 9973 + 1, depth + 1);
+            self.run(region, &model, (log, anchor), seed.wrapping_mul(31) % 9973 + 1, depth + 1);
         }
     }
 }
@@ -215,27 +307,27 @@ fn explore(seed: u64, twin: Option<ChainTwin>, budget: usize) -> (usize, Option<
     let space = format(region.clone(), 24);
     drop(space);
     let exploration = Exploration::new(twin, budget);
-    let (log, _) = recovered(&region, twin, &Model::default()).expect("a new pool");
-    exploration.run(&region, &Model::default(), log, seed, 0);
+    let (log, anchor, model) = recovered(&region, twin, &Model::default()).expect("a new pool");
+    exploration.run(&region, &model, (log, anchor), seed, 0);
     let violation = exploration.violation.take();
     (exploration.states.get(), violation)
 }
 
 #[test]
 fn a_crash_leaves_a_prefix_of_all_items() {
-    for seed in 1..=3 {
-        let (states, violation) = explore(seed, None, 4);
-        assert_eq!(violation, None, "seed {seed}");
-        assert!(states > 1000, "{states} states explore too little");
-    }
+    let (states, violation) = explore(4, None, 3);
+    assert_eq!(violation, None);
+    assert!(states > 10_000, "{states} states explore too little");
 }
 
 /// Broken chains, the words that convict each, and seeds that do.
 const TWINS: &[(ChainTwin, &[&str], [u64; 3])] = &[
-    (ChainTwin::PiecesNotCounted, &["is missing below the cut"], [1, 2, 3]),
-    (ChainTwin::OrderNotFollowed, &["number "], [1, 2, 3]),
-    (ChainTwin::CutNotDurable, &["accounted for", "above the cut"], [1, 2, 3]),
-    (ChainTwin::NotEnded, &["accounted for", "above the cut"], [1, 2, 3]),
+    (ChainTwin::PiecesNotCounted, &["number "], [1, 3, 4]),
+    (ChainTwin::OrderNotFollowed, &["number "], [1, 3, 4]),
+    (ChainTwin::CutNotDurable, &["accounted for", "above the cut"], [1, 3, 4]),
+    (ChainTwin::NotEnded, &["accounted for", "above the cut"], [1, 3, 4]),
+    (ChainTwin::ThroughNotRaised, &["accounted for", "was acknowledged"], [1, 3, 4]),
+    (ChainTwin::LivesIgnored, &["number ", "accounted for", "two zones"], [1, 3, 4]),
 ];
 
 #[test]
@@ -246,6 +338,21 @@ fn broken_chains_are_convicted() {
             let violation = violation.unwrap_or_default();
             let is_charged = charges.iter().any(|charge| violation.contains(charge));
             assert!(is_charged, "{twin:?} is not convicted by seed {seed}: {violation}");
+        }
+    }
+}
+
+/// Prints the first seeds that convict each twin, to pin them.
+#[test]
+#[ignore = "a search"]
+fn search() {
+    for (twin, ..) in TWINS {
+        for seed in 1..30 {
+            let (states, violation) = explore(seed, Some(*twin), 6);
+            println!("{twin:?} {seed}: {violation:?} after {states} states");
+            if seed >= 4 && violation.is_some() {
+                break;
+            }
         }
     }
 }

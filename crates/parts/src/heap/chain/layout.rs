@@ -201,16 +201,18 @@ pub(super) struct Life {
 pub(super) struct MemtableObject {
     check: U64,
     magic: [u8; 4],
-    subtable: U32,
+    reserved_a: [u8; 4],
+    /// The number of its subtable.
+    subtable: U64,
     number: U64,
     nonce: U64,
     run: U64,
-    reserved_a: [u8; 24],
+    reserved_b: [u8; 16],
     /// Where the last chunk ends, with a proof; zero while the memtable is open.
     end: U64,
     /// The number of the last record.
     last: U64,
-    reserved_b: [u8; 48],
+    reserved_c: [u8; 48],
 }
 
 const _: () = assert!(size_of::<MemtableObject>() == MEMTABLE_LEN as usize);
@@ -224,18 +226,19 @@ pub(super) const LAST_AT: u64 = offset_of!(MemtableObject, last) as u64;
 const MEMTABLE_MAGIC: [u8; 4] = *b"QMEM";
 
 impl MemtableObject {
-    pub fn new(certifier: &Certifier, object: ObjectId, subtable: u32, life: &Life) -> MemtableObject {
+    pub fn new(certifier: &Certifier, object: ObjectId, subtable: u64, life: &Life) -> MemtableObject {
         let mut bytes = MemtableObject {
             check: 0.into(),
             magic: MEMTABLE_MAGIC,
+            reserved_a: [0; 4],
             subtable: subtable.into(),
             number: life.number.into(),
             nonce: life.nonce.into(),
             run: life.run.into(),
-            reserved_a: [0; 24],
+            reserved_b: [0; 16],
             end: 0.into(),
             last: 0.into(),
-            reserved_b: [0; 48],
+            reserved_c: [0; 48],
         };
         bytes.check.set(bytes.expected_check(certifier, object));
         bytes
@@ -254,7 +257,7 @@ impl MemtableObject {
         Life { number: self.number.get(), nonce: self.nonce.get(), run: self.run.get() }
     }
 
-    pub fn subtable(&self) -> u32 {
+    pub fn subtable(&self) -> u64 {
         self.subtable.get()
     }
 
@@ -328,7 +331,8 @@ pub fn format_tables() -> Vec<Table> {
         table!(ChainChunk: check, first, before, floor, prev, len, count, here, ahead, pieces, piece, kind, flags, reserved),
         table!(ChainRecord: sequence, kind, flags, key_len, value_len),
         table!(MemtableZone: check, magic, zone, life, run, nonce, owner, slot, reserved),
-        table!(MemtableObject: check, magic, subtable, number, nonce, run, reserved_a, end, last, reserved_b),
+        table!(MemtableObject: check, magic, reserved_a, subtable, number, nonce, run, reserved_b, end, last, reserved_c),
+        super::subtable::format_table(),
         table!(MemtableAnchor: check, magic, generation, run, cut, through, reserved),
     ]
 }

@@ -2,13 +2,15 @@
 
 use super::chunk::Piece;
 use super::item::{Item, ItemPiece, Written};
-use super::memtable::ChainHeap;
+use super::memtable::{ChainHeap, Memtable};
+use super::recover::Recovered;
 use super::tail::{Full, Need, Tail};
 use super::walk::ChainError;
 use crate::commit::Ring;
 use crate::commit::ring::{Grants, Place, Poisoned};
 use crate::sync::{SpinGuard, SpinLock};
 use quipu_medium::Node;
+use std::sync::Arc;
 
 /// Items of a ring that may be under way at once.
 const CAPACITY: usize = 64;
@@ -23,6 +25,8 @@ pub struct ChainLog {
     preparing: SpinLock<()>,
     /// Memtables that are full and have not ended.
     full: SpinLock<Vec<Full>>,
+    /// All memtables.
+    memtables: SpinLock<Vec<Arc<Memtable>>>,
 }
 
 /// The tails of the subtables, by their numbers in this run.
@@ -37,10 +41,14 @@ impl Tails {
 }
 
 impl ChainLog {
-    /// A log behind the number `cut`, without a subtable.
-    pub fn new(heap: ChainHeap, grants: Grants, cut: u64) -> ChainLog {
+    /// A log behind all that was recovered. No subtable takes writes yet.
+    pub fn new(heap: ChainHeap, grants: Grants, recovered: Recovered) -> ChainLog {
+        let Recovered { cut, memtables } = recovered;
+        let memtables = memtables.into_iter().map(|recovered| Arc::new(recovered.memtable)).collect();
         let ring = Ring::new(CAPACITY, grants, cut, Tails::default());
-        ChainLog { heap, ring, preparing: SpinLock::default(), full: SpinLock::default() }
+        let (preparing, full, memtables) =
+            (SpinLock::default(), SpinLock::default(), SpinLock::new(memtables));
+        ChainLog { heap, ring, preparing, full, memtables }
     }
 
     /// The heap beneath.
@@ -58,8 +66,10 @@ impl ChainLog {
     ///
     /// # Errors
     /// [`ChainError::Full`], [`ChainError::NoMemtable`], [`ChainError::Poisoned`].
-    pub fn open(&self, table: usize, subtable: u32, node: Option<Node>) -> Result<(), ChainError> {
-        let tail = Tail::new(self.heap.open(subtable, node)?);
+    pub fn open(&self, table: usize, subtable: u64, node: Option<Node>) -> Result<(), ChainError> {
+        let opened = self.heap.open(subtable, node)?;
+        self.memtables.lock().push(opened.memtable.clone());
+        let tail = Tail::new(opened);
         let mut turn = self.ring.turn()?;
         let tails = &mut turn.state().0;
         if tails.len() <= table {
@@ -184,6 +194,7 @@ impl ChainLog {
             }
             Some(Need::Memtable(subtable)) => {
                 let standby = self.heap.open(subtable, node)?;
+                self.memtables.lock().push(standby.memtable.clone());
                 self.ring.turn()?.state().of(table).add_memtable(standby);
             }
         }
@@ -213,20 +224,36 @@ impl ChainLog {
         self.heap.region().fence();
     }
 
-    /// Ends all memtables, durably. The caller has the log for itself, and nothing is under way.
+    /// Ends the writes to a subtable, and returns the last number that it had. Its memtables do not end.
+    pub(super) fn leave(&self, table: usize) -> Result<u64, Poisoned> {
+        let _alone = self.preparing.lock();
+        let tail = self.ring.turn()?.state().0.get_mut(table).and_then(Option::take);
+        Ok(tail.map_or(0, |tail| tail.close().0.last))
+    }
+
+    /// Takes the memtables of a subtable out of the log.
+    pub(super) fn forget(&self, subtable: u64) -> Vec<Arc<Memtable>> {
+        self.full.lock().retain(|full| full.memtable.subtable() != subtable);
+        self.memtables.lock().extract_if(.., |memtable| memtable.subtable() == subtable).collect()
+    }
+
+    /// Ends all memtables, durably, and gives back what is ready and unused. The caller has the log for
+    /// itself, and nothing is under way.
     ///
     /// # Errors
-    /// If the ring is poisoned: what is missing is found when the pool is opened.
+    /// If the ring is poisoned: the next open finds out what is missing.
     pub fn close(self) -> Result<ChainHeap, Poisoned> {
-        let mut turn = self.ring.turn()?;
-        let closed = turn.state().0.drain(..).flatten().map(Tail::close);
-        let full: Vec<Full> = closed.chain(self.full.lock().drain(..)).collect();
-        drop(turn);
-        for Full { memtable, last, end } in full {
-            // Nothing of it counts: it has no number that it could end with.
-            if last == 0 { self.heap.release(&memtable) } else { self.heap.mark_end(&memtable, end, last) }
-        }
+        let tails = std::mem::take(&mut self.ring.turn()?.state().0);
+        let (closed, unused): (Vec<Full>, Vec<_>) = tails.into_iter().flatten().map(Tail::close).unzip();
+        // One without a number has nothing that counts.
+        let (empty, closed): (Vec<Full>, Vec<Full>) = closed.into_iter().partition(|full| full.last == 0);
+        let full: Vec<Full> = closed.into_iter().chain(self.full.lock().drain(..)).collect();
+        full.iter().for_each(|full| self.heap.mark_end(&full.memtable, full.end, full.last));
         self.heap.region().fence();
+        full.iter().for_each(|full| self.heap.trim(&full.memtable, full.end));
+        let unused = unused.into_iter().flatten().map(|standby| standby.memtable);
+        let empty = empty.into_iter().map(|empty| empty.memtable);
+        unused.chain(empty).for_each(|memtable| self.heap.release(&memtable));
         Ok(self.heap)
     }
 }

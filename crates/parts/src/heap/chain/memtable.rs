@@ -20,13 +20,21 @@ use quipu_medium::{LINE, Node, Region};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
+/// The object pools of a chain, by their identifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainPools {
+    /// Memtables, of [`MEMTABLE_LEN`](super::MEMTABLE_LEN) bytes.
+    pub memtables: u32,
+    /// Subtables, of [`SUBTABLE_LEN`](super::SUBTABLE_LEN) bytes.
+    pub subtables: u32,
+}
+
 /// The zones and objects of all memtables.
 pub struct ChainHeap {
     pub(super) space: Arc<Space>,
     pub(super) certifier: Certifier,
     pub(super) clock: Clock,
-    /// The object pool of the memtables.
-    objects: u32,
+    pub(super) pools: ChainPools,
     /// Zones of a memtable.
     slots: u32,
     /// Zones that writes leave free.
@@ -47,6 +55,10 @@ pub enum ChainTwin {
     CutNotDurable,
     /// Open memtables are not ended: the next run's anchor frees them.
     NotEnded,
+    /// A subtable is dropped before the anchor says that its items were durable.
+    ThroughNotRaised,
+    /// Zones and chunks of an earlier life of a memtable count; its certifier ignores lives too.
+    LivesIgnored,
 }
 
 /// A memtable in use.
@@ -54,7 +66,7 @@ pub struct Memtable {
     pub(super) object: ObjectId,
     pub(super) life: Life,
     pub(super) key: LifeKey,
-    subtable: u32,
+    subtable: u64,
     slots: u32,
     zone_size: u64,
     zones: SpinLock<Vec<ZoneId>>,
@@ -81,7 +93,7 @@ impl Memtable {
     }
 
     /// Its subtable.
-    pub fn subtable(&self) -> u32 {
+    pub fn subtable(&self) -> u64 {
         self.subtable
     }
 
@@ -124,20 +136,20 @@ impl Memtable {
 }
 
 impl ChainHeap {
-    /// A heap over a pool with an object pool `objects` for memtables of `slots` zones, of which writes
-    /// leave `reserve` free.
+    /// A heap over a pool with these object pools, for memtables of `slots` zones, of which writes leave
+    /// `reserve` free.
     pub fn new(
         space: Arc<Space>,
         certifier: Certifier,
         clock: Clock,
-        objects: u32,
+        pools: ChainPools,
         slots: u32,
         reserve: u32,
     ) -> ChainHeap {
         assert!(space.zone_size().is_power_of_two(), "references need a power of two for a zone size");
         let places = u64::from(slots) * space.zone_size() / LINE;
         assert!(places <= u64::from(u32::MAX), "a place has 32 bits");
-        ChainHeap { space, certifier, clock, objects, slots, reserve, twin: None }
+        ChainHeap { space, certifier, clock, pools, slots, reserve, twin: None }
     }
 
     /// Leaves out a rule.
@@ -176,7 +188,7 @@ impl ChainHeap {
     }
 
     pub(super) fn pool(&self) -> &ObjectPool {
-        self.space.pool(self.objects).expect("the pool was created with it")
+        self.space.pool(self.pools.memtables).expect("the pool was created with it")
     }
 
     pub(super) fn object_offset(&self, object: ObjectId) -> u64 {
@@ -199,7 +211,7 @@ impl ChainHeap {
     pub(super) fn memtable(
         &self,
         object: ObjectId,
-        subtable: u32,
+        subtable: u64,
         life: Life,
         zones: Vec<ZoneId>,
     ) -> Memtable {
@@ -212,7 +224,7 @@ impl ChainHeap {
     ///
     /// # Errors
     /// [`ChainError::Full`] if objects or zones are short; nothing has changed then.
-    pub fn open(&self, subtable: u32, node: Option<Node>) -> Result<NewMemtable, ChainError> {
+    pub fn open(&self, subtable: u64, node: Option<Node>) -> Result<NewMemtable, ChainError> {
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let number = self.clock.draw(&self.space);
         let mut nonce = [0; 8];
@@ -276,6 +288,13 @@ impl ChainHeap {
         // Words of a line become durable in the order of their stores.
         self.region().store(at + END_AT, end_mark(&self.certifier, memtable.key, place, last));
         self.region().flush(at + END_AT, CHUNK_HEADER);
+    }
+
+    /// Releases the zones of a memtable behind its end.
+    pub(super) fn trim(&self, memtable: &Memtable, end: u32) {
+        // The end is behind a line of the last zone that has one, so the place before it is in that zone.
+        let slots = u64::from(end - 1) * LINE / self.space.zone_size() + 1;
+        memtable.give_back(slots as usize).into_iter().for_each(|zone| self.space.release_zone(zone));
     }
 
     /// Releases a memtable: its object, so that it is gone, and then its zones.

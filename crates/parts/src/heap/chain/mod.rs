@@ -35,6 +35,7 @@
 //! | `cut` | how far the order is whole: a pure function of what was found |
 //! | `log`, `item` | the life of an item, from its records to its place in the order |
 //! | `group` | one client writes the items of several |
+//! | `subtable` | subtables, which are dropped by one bit |
 //! | `anchor` | the durable cut |
 //! | `recover` | the way from a crashed pool to memtables that hold a prefix |
 
@@ -50,6 +51,7 @@ mod layout;
 mod log;
 mod memtable;
 mod recover;
+mod subtable;
 mod tail;
 mod walk;
 
@@ -60,6 +62,7 @@ pub use layout::{ANCHOR_LEN, CHUNK_HEADER, FIRST_CHUNK, MEMTABLE_LEN, RECORD_HEA
 pub use log::ChainLog;
 #[doc(hidden)]
 pub use memtable::ChainTwin;
-pub use memtable::{ChainHeap, Memtable};
+pub use memtable::{ChainHeap, ChainPools, Memtable};
 pub use recover::{Recovered, RecoveredMemtable};
+pub use subtable::{Dropped, NAME_MAX, SUBTABLE_LEN, Subtable};
 pub use walk::{ChainError, RecordFound};

@@ -18,7 +18,7 @@ use super::memtable::{ChainHeap, ChainTwin, Memtable};
 use super::walk::{ChainError, ChunkFound};
 use crate::space::{ObjectId, ZoneId};
 use quipu_medium::LINE;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use zerocopy::FromBytes;
 
 /// A memtable that holds accepted chunks. It has ended, and nobody appends to it again.
@@ -85,7 +85,10 @@ impl ChainHeap {
     /// Damage; nothing has been changed then.
     pub fn recover(&self, anchor: &Anchor) -> Result<Recovered, ChainError> {
         let bounds = anchor.bounds();
-        let (mut found, orphans) = self.find()?;
+        let (found, orphans) = self.find()?;
+        let tables: BTreeSet<u64> = self.subtables()?.into_iter().map(|table| table.created).collect();
+        let is_named = |found: &Found| tables.contains(&found.memtable.subtable());
+        let (mut found, unnamed): (Vec<_>, Vec<_>) = found.into_iter().partition(is_named);
         anchor.flush(self.region());
         self.region().fence();
         let mut evidence = Evidence::default();
@@ -100,6 +103,8 @@ impl ChainHeap {
         self.clock.pass(highest.unwrap_or_default().max(cut));
         found.iter_mut().for_each(|found| found.trail.cut(cut));
         self.settle(anchor, bounds, cut, &found);
+        // Their subtables have been dropped.
+        unnamed.into_iter().for_each(|found| self.clear_away(found));
         orphans.into_iter().for_each(|zone| self.space.release_zone(zone));
         let memtables = found.into_iter().filter_map(|found| self.tidied(found)).collect();
         Ok(Recovered { cut, memtables })
@@ -117,7 +122,8 @@ impl ChainHeap {
                 return Err(damaged("the header of a memtable's zone"));
             }
             let owner = self.described(header.owner().0)?;
-            if !owner.is_some_and(|object| header.is_of(&object.life())) {
+            let is_any = !self.holds(ChainTwin::LivesIgnored);
+            if !owner.is_some_and(|object| is_any || header.is_of(&object.life())) {
                 orphans.push(zone);
             } else if zones.insert(header.owner(), zone).is_some() {
                 return Err(damaged("the header of one of two zones in one place of a memtable"));
@@ -154,7 +160,7 @@ impl ChainHeap {
     }
 
     /// Reads a structure, and flushes it.
-    fn read<T: FromBytes>(&self, at: u64, len: u64) -> T {
+    pub(super) fn read<T: FromBytes>(&self, at: u64, len: u64) -> T {
         let mut bytes = vec![0; len as usize];
         self.region().read_racing(at, &mut bytes);
         self.region().flush(at, len);
@@ -211,6 +217,13 @@ impl ChainHeap {
         self.region().fence();
     }
 
+    /// Releases a memtable of a subtable that has been dropped.
+    fn clear_away(&self, found: Found) {
+        self.clock.begin(&self.space);
+        self.release(&found.memtable);
+        found.surplus.into_iter().for_each(|zone| self.space.release_zone(zone));
+    }
+
     /// Releases a memtable of which nothing counts. Of another one, it gives back the zones behind the end.
     fn tidied(&self, found: Found) -> Option<RecoveredMemtable> {
         let Found { memtable, end, surplus, trail } = found;
@@ -219,9 +232,7 @@ impl ChainHeap {
             self.release(&memtable);
             return None;
         };
-        // The end is behind a line of the last zone that has one, so the place before it is in that zone.
-        let slots = u64::from(end - 1) * LINE / self.space.zone_size() + 1;
-        memtable.give_back(slots as usize).into_iter().for_each(|zone| self.space.release_zone(zone));
+        self.trim(&memtable, end);
         Some(RecoveredMemtable { memtable, end, last })
     }
 

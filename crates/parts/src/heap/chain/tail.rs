@@ -38,7 +38,7 @@ pub enum Need {
     /// A zone for this slot of the active memtable.
     Zone(Arc<Memtable>, u32),
     /// Another memtable of this subtable.
-    Memtable(u32),
+    Memtable(u64),
 }
 
 /// The place of a chunk.
@@ -129,14 +129,23 @@ impl Tail {
             }
             Ready::Memtable(standby) => {
                 let full = std::mem::replace(self, Tail::new(standby));
-                Some(full.close())
+                Some(full.close().0)
             }
         }
     }
 
-    /// Ends the appending to the active memtable.
-    pub fn close(self) -> Full {
+    /// Ends the appending to the active memtable, and returns another one that was ready. A zone that was
+    /// ready is the memtable's, behind its end.
+    pub fn close(self) -> (Full, Option<NewMemtable>) {
         let end = self.active.place(self.slot, self.next);
-        Full { memtable: self.active, last: self.last, end }
+        let standby = match self.ready {
+            Ready::Memtable(standby) => Some(standby),
+            Ready::Zone(spare) => {
+                self.active.add_zone(spare.zone);
+                None
+            }
+            Ready::Nothing => None,
+        };
+        (Full { memtable: self.active, last: self.last, end }, standby)
     }
 }

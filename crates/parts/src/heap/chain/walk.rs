@@ -23,6 +23,18 @@ pub enum ChainError {
         /// Memtables of the pool.
         count: u32,
     },
+    /// All objects of subtables are in use.
+    #[error("all {count} tables are in use; drop one, or create a pool with more of them")]
+    NoSubtable {
+        /// Subtables of the pool.
+        count: u32,
+    },
+    /// A subtable has no such name.
+    #[error("a table has a name of 1 to 128 bytes, not of {len}")]
+    Name {
+        /// Bytes of the name.
+        len: usize,
+    },
     /// The part of an item in one subtable is longer than a zone.
     #[error("writes of {len} bytes at once do not fit a zone, which takes {limit}; make the batch smaller")]
     TooLong {
