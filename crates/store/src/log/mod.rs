@@ -235,7 +235,7 @@ impl<I: Index> Spine<I> {
     }
 
     /// The key as its index looks for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         Key { bytes, hash: self.hash(bytes) }
     }
