@@ -1,4 +1,4 @@
-//! The ring and its chain alone, without an index: what order and batching cost, and what they bring (figure
+//! The ring and its chain alone, without an index: the price and the gain of order and batching (figure
 //! 16 of the paper on an LSM engine for transactions on persistent memory, VLDB'21).
 //!
 //! Every thread writes items of so many records to one memtable after another, and waits until each is
@@ -99,7 +99,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Records of a call: an item, or what a thread adds to one.
+    /// Records of a call: those of an item, or those that a thread adds to one.
     fn each(&self) -> u64 {
         if self.items.buckets.is_some() { 1 } else { self.batch }
     }
@@ -146,7 +146,6 @@ impl Run<'_> {
         drive(&self.phase(stage), |thread| {
             let (mut made, mut item) = (self.made(thread)?, Item::default());
             Ok(move |_| {
-                item.clear();
                 made.add(self.batch, item.chunk(0));
                 log.commit(&mut item, None, |_| {}, look).map(drop).map_err(refused(stage))
             })
@@ -227,7 +226,7 @@ impl Run<'_> {
         let clock = Clock::resume(&space, CLOCK, false);
         let anchor = Anchor::open(region, &certifier, at).map_err(refused(STAGE))?;
         let pools = ChainPools { memtables: MEMTABLES, subtables: SUBTABLES };
-        let heap = ChainHeap::new(space.clone(), certifier, clock, pools, slots, 0);
+        let mut heap = ChainHeap::new(space.clone(), certifier, clock, pools, slots, 0);
         let table = heap.create_subtable(NAME).map_err(refused(STAGE))?;
         let recovered = heap.recover(&anchor).map_err(refused(STAGE))?;
         let log = ChainLog::new(heap, self.grants, recovered);

@@ -48,7 +48,7 @@ pub enum Grants {
 
 /// A thread panicked between the grant of its writes and their end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a thread panicked while it wrote; what was acknowledged is safe, but the store must be opened anew")]
+#[error("a thread panicked while it wrote; acknowledged writes are safe, but the store must be opened anew")]
 pub struct Poisoned;
 
 /// The place of an item in the order of all writes.
@@ -138,7 +138,7 @@ impl<T> Ring<T> {
     /// Waits until a number is visible.
     ///
     /// # Errors
-    /// If the ring is poisoned, and the number will not be visible.
+    /// If the ring is poisoned before.
     #[inline]
     pub fn wait(&self, number: u64) -> Result<(), Poisoned> {
         let mut waiter = Waiter::default();

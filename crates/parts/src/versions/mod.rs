@@ -12,7 +12,7 @@
 //! - [`Versions`]: the words of an index.
 //!
 //! Source: section 3.1 of the paper on an LSM engine for transactions on persistent memory (VLDB 2021). The
-//! paper does not say who frees its arrays, or which versions are stale.
+//! paper names no owner of its arrays, and no rule for stale versions.
 
 mod array;
 pub mod purge;

@@ -2,7 +2,7 @@
 //!
 //! A version is needed by the readers between its number and that of the next newer one. So it goes if no
 //! snapshot is there, and if readers without a snapshot look at the newer one, or above. The newest version
-//! of a key always stays, a deletion too: what is below, on another level, must stay hidden.
+//! of a key always stays, a deletion too: it hides versions on the levels below.
 //!
 //! The paper purges stale versions and says nothing of snapshots. The oldest snapshot alone does not decide
 //! either: between two snapshots there may be versions that nobody reads.

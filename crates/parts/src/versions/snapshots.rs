@@ -1,12 +1,12 @@
-//! The numbers at which somebody reads, for those who purge.
+//! The numbers at which somebody reads, for purges.
 //!
-//! *No purge under a snapshot.* Someone who purges reads the visible number, passes a full fence, and then
+//! *No purge under a snapshot.* A purge reads the visible number, passes a full fence, and then
 //! looks for snapshots. A snapshot counts itself, passes a full fence, and then reads the visible number, at
 //! which it will read. If the purge misses the count, its fence came before that of the snapshot. So the
 //! snapshot reads at the number that the purge has seen, or at a higher one, and needs no version that the
 //! purge takes away. The language orders it so; only a model shows the purge that lacks its fence.
 //!
-//! A number is announced by the one who has just read it, and by nobody else: at an older one, versions may
+//! A number is announced by the thread that has just read it, and by no other: at an older one, versions may
 //! be gone already. Several readers share a snapshot by a count.
 
 use crate::sync::SpinLock;

@@ -1,4 +1,4 @@
-//! Items over memtables: what was written is there after a close, and a pool that is full says so.
+//! Items over memtables: writes are there after a close and a death, and a full pool says so.
 
 use crate::shared::pool;
 use quipu_medium::sim::SimOptions;
@@ -7,7 +7,7 @@ use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{
     ANCHOR_LEN, ChainError, ChainHeap, ChainLog, ChainPools, GroupSettings, Groups, Item, MEMTABLE_LEN,
-    Recovered, SUBTABLE_LEN, Written,
+    Recovered, RecoveredMemtable, SUBTABLE_LEN, Written,
 };
 use quipu_parts::heap::{Clock, ClockSettings, Reference};
 use quipu_parts::record::{Certifier, Content, Kind};
@@ -56,20 +56,35 @@ pub fn certifier() -> Certifier {
 
 /// Opens the heap and the anchor of a pool.
 pub fn open(space: &Arc<Space>, reserve: u32) -> Result<(ChainHeap, Anchor), ChainError> {
-    open_certified(space, reserve, certifier())
+    open_with(space, reserve, certifier(), SLOTS)
 }
 
-/// The same with another certifier.
-pub fn open_certified(
+/// The same with another certifier, and memtables of so many zones.
+pub fn open_with(
     space: &Arc<Space>,
     reserve: u32,
     certifier: Certifier,
+    slots: u32,
 ) -> Result<(ChainHeap, Anchor), ChainError> {
     let clock = Clock::resume(space, ClockSettings { block: 64, handful: 4 }, false);
-    let heap = ChainHeap::new(space.clone(), certifier.clone(), clock, POOLS, SLOTS, reserve);
     let at = space.pool(ANCHOR).and_then(|pool| pool.object_offset(ObjectId(0))).expect("the anchor");
     let anchor = Anchor::open(space.region(), &certifier, at)?;
-    Ok((heap, anchor))
+    Ok((ChainHeap::new(space.clone(), certifier, clock, POOLS, slots, reserve), anchor))
+}
+
+/// Recovers a pool, and lets so many of its subtables take writes.
+fn log(space: &Arc<Space>, (reserve, tables): (u32, usize), grants: Grants) -> (ChainLog, Anchor) {
+    let (mut heap, anchor) = open(space, reserve).expect("sound");
+    let recovered = heap.recover(&anchor).expect("sound");
+    let log = ChainLog::new(heap, grants, recovered);
+    open_tables(&log, tables);
+    (log, anchor)
+}
+
+/// Recovers a pool, and reads all of it.
+fn recover_all(heap: &mut ChainHeap, anchor: &Anchor) -> BTreeMap<u64, Read> {
+    let recovered = heap.recover(anchor).expect("sound");
+    read_all(heap, &recovered)
 }
 
 /// A record as it is read back.
@@ -86,9 +101,11 @@ pub fn read_all(heap: &ChainHeap, recovered: &Recovered) -> BTreeMap<u64, Read> 
     let mut all = BTreeMap::new();
     for memtable in &recovered.memtables {
         let subtable = memtable.memtable.subtable();
+        let last_zone = u64::from(memtable.end - 1) * 64 / ZONE;
+        assert_eq!(memtable.memtable.zones().len() as u64, last_zone + 1, "no zone is behind the end");
         // SAFETY: nobody writes to a memtable that has been recovered.
         unsafe {
-            heap.records(&memtable.memtable, Some(memtable.end), |record| {
+            heap.records(&memtable.memtable, memtable.end, |record| {
                 let (key, value) = (record.key.to_vec(), record.value.to_vec());
                 let read = Read { subtable, key, value, reference: record.reference };
                 assert_eq!((record.kind, record.expires), (Kind::Value, 0));
@@ -100,57 +117,131 @@ pub fn read_all(heap: &ChainHeap, recovered: &Recovered) -> BTreeMap<u64, Read> 
     all
 }
 
+/// Writes items over two tables, and notes their records.
+fn write_items(log: &ChainLog, mark: &str, expected: &mut BTreeMap<u64, Read>) {
+    let tables = log.heap().subtables().expect("sound");
+    let mut item = Item::default();
+    for nth in 0..40u32 {
+        let mut contents = Vec::new();
+        for record in 0..=nth % 5 {
+            let table = ((nth + record) % 2) as usize;
+            let (key, value) = (format!("{mark} {nth} {record}").into_bytes(), vec![record as u8; 100]);
+            item.chunk(table).push(&Content::value(&key, &value));
+            contents.push((table, key, value));
+        }
+        let mut numbers = Vec::new();
+        let publish = |written: &Written<'_>| {
+            let own = contents.iter().filter(|(table, ..)| *table == written.table);
+            let references = written.references();
+            assert_eq!(references.len(), own.clone().count());
+            for (((_, key, value), reference), number) in own.zip(references).zip(written.first..) {
+                let (key, value, subtable) = (key.clone(), value.clone(), tables[written.table].created);
+                expected.insert(number, Read { subtable, key, value, reference });
+                numbers.push(number);
+            }
+        };
+        let last = log.commit(&mut item, None, |_| {}, publish).expect("room");
+        assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]) && numbers.last() == Some(&last));
+        assert!(log.visible() == last && item.is_empty());
+    }
+}
+
+/// The pool as it would be if the process died now.
+fn died(space: &Space) -> Arc<Space> {
+    let copy = Region::dram(space.region().len(), Pages::Ordinary).expect("memory");
+    copy.write(0, &bytes_of(space));
+    Arc::new(Space::open(copy).expect("sound").0)
+}
+
+fn bytes_of(space: &Space) -> Vec<u8> {
+    let mut bytes = vec![0; space.region().len() as usize];
+    space.region().read_racing(0, &mut bytes);
+    bytes
+}
+
 #[test]
-fn what_was_written_is_there_after_a_close() {
-    let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
+fn what_was_written_is_there_after_a_close_and_after_a_death() {
+    let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 30);
     let mut expected = BTreeMap::new();
     for run in 0..3 {
-        let (heap, anchor) = open(&space, 0).expect("sound");
-        let recovered = heap.recover(&anchor).expect("sound");
-        assert_eq!(read_all(&heap, &recovered), expected);
-        let tables = heap.subtables().expect("sound");
-        let names: Vec<_> = tables.iter().map(|table| &table.name[..]).collect();
+        let (own, anchor) = log(&space, (0, 2), Grants::default());
+        let names: Vec<_> =
+            own.heap().subtables().expect("sound").into_iter().map(|table| table.name).collect();
         assert_eq!(names, ["table 0", "table 1", "table 2"]);
-        let log = ChainLog::new(heap, Grants::default(), recovered);
-        open_tables(&log, 2);
-        let mut item = Item::default();
-        for nth in 0..40u32 {
-            item.clear();
-            let mut contents = Vec::new();
-            for record in 0..=nth % 5 {
-                let table = ((nth + record) % 2) as usize;
-                let (key, value) = (format!("{run} {nth} {record}").into_bytes(), vec![record as u8; 100]);
-                item.chunk(table).push(&Content::value(&key, &value));
-                contents.push((table, key, value));
-            }
-            let mut numbers = Vec::new();
-            let publish = |written: &Written<'_>| {
-                let own = contents.iter().filter(|(table, ..)| *table == written.table);
-                let references = written.references();
-                assert_eq!(references.len(), own.clone().count());
-                for (((_, key, value), reference), number) in own.zip(references).zip(written.first..) {
-                    let (key, value) = (key.clone(), value.clone());
-                    let subtable = tables[written.table].created;
-                    expected.insert(number, Read { subtable, key, value, reference });
-                    numbers.push(number);
-                }
-            };
-            let last = log.commit(&mut item, None, |_| {}, publish).expect("room");
-            assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]) && numbers.last() == Some(&last));
-            assert_eq!(log.visible(), last);
-        }
-        log.close().expect("nobody panicked");
+        write_items(&own, &format!("{run}"), &mut expected);
+        // The same heap goes on after a close, and then dies.
+        let mut heap = own.close().expect("nobody panicked");
+        let closed = bytes_of(&space);
+        assert_eq!(recover_all(&mut heap, &anchor), expected);
+        assert!(bytes_of(&space) == closed, "a pool that was closed is not changed");
+        let recovered = heap.recover(&anchor).expect("sound");
+        let own = ChainLog::new(heap, Grants::default(), recovered);
+        open_tables(&own, 2);
+        write_items(&own, &format!("{run} again"), &mut expected);
+        drop(own);
+        let (mut heap, anchor) = open(&space, 0).expect("sound");
+        assert_eq!(recover_all(&mut heap, &anchor), expected);
     }
+}
+
+/// A memtable ends with an item that has records in another one, too, and the next item was granted before
+/// that item was visible.
+#[test]
+fn a_memtable_ends_at_the_end_of_an_item() {
+    let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
+    let (own, _) = log(&space, (0, 2), Grants::default());
+    let (mut item, mut next, mut count) = (Item::default(), Item::default(), 0);
+    // Twice the bytes of a memtable, in items that lie across its end at some time.
+    for nth in 0..2 * u64::from(SLOTS) * ZONE / 500 {
+        for table in 0..2 {
+            item.chunk(table).push(&Content::value(&nth.to_le_bytes(), &vec![1; 400 * (1 - table)]));
+        }
+        let publish = |written: &Written<'_>| {
+            if written.table == 0 {
+                next.chunk(1).push(&Content::value(b"next", b""));
+                own.write(&mut next, None, |_| {}, |_| {}).expect("room");
+            }
+        };
+        own.commit(&mut item, None, |_| {}, publish).expect("room");
+        count += 3;
+        let dead = died(&space);
+        let (mut heap, anchor) = open(&dead, 0).expect("sound");
+        assert_eq!(recover_all(&mut heap, &anchor).len(), count, "after item {nth}");
+    }
+    // The first one is full, and has ended without a close. Its end mark is the word behind its first line.
+    let first = space.pool(MEMTABLES).and_then(|pool| pool.object_offset(ObjectId(0))).expect("it is there");
+    assert_ne!(space.region().load(first + 64), 0);
+}
+
+#[test]
+fn records_come_once_and_pieces_without_any_are_none() {
+    let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
+    let (own, anchor) = log(&space, (0, 3), Grants::default());
+    let mut item = Item::default();
+    assert_eq!(own.commit(&mut item, None, |_| {}, |_| {}).expect("nothing to do"), 0);
+    for _ in 0..3 {
+        item.chunk(0);
+        item.chunk(2).push(&Content::value(b"key", b"value"));
+        item.chunk(1);
+        own.commit(&mut item, None, |_| {}, |_| {}).expect("room");
+        // It is empty now, and so this is nothing.
+        own.commit(&mut item, None, |_| {}, |_| {}).expect("nothing to do");
+    }
+    let groups = Groups::new(GroupSettings { buckets: 1, records: 8, bytes: 1000, linger: 0 });
+    let mut client = groups.client(0);
+    client.fill(|item| item.chunk(1).push(&Content::value(b"key", b"value")));
+    for _ in 0..2 {
+        groups.commit(&own, &mut client, None, |_| {}, |_| {}).expect("room, or nothing to do");
+    }
+    let mut heap = own.close().expect("nobody panicked");
+    assert_eq!(recover_all(&mut heap, &anchor).len(), 4);
 }
 
 #[test]
 fn a_full_pool_says_so_and_loses_nothing() {
     for (len, memtables) in [(1 << 20, 3), (64 << 10, 100)] {
         let space = format(Region::dram(len, Pages::Ordinary).expect("memory"), memtables);
-        let (heap, anchor) = open(&space, 1).expect("sound");
-        let recovered = heap.recover(&anchor).expect("sound");
-        let log = ChainLog::new(heap, Grants::Ticket, recovered);
-        open_tables(&log, 1);
+        let (log, _) = log(&space, (1, 1), Grants::Ticket);
         let (mut item, mut count) = (Item::default(), 0u64);
         let refused = loop {
             item.clear();
@@ -168,9 +259,8 @@ fn a_full_pool_says_so_and_loses_nothing() {
         let refused = log.commit(&mut item, None, |_| {}, |_| {}).expect_err("longer than a zone");
         assert!(matches!(refused, ChainError::TooLong { .. }));
         drop(log);
-        let (heap, anchor) = open(&space, 1).expect("sound");
-        let recovered = heap.recover(&anchor).expect("sound");
-        assert_eq!(read_all(&heap, &recovered).len() as u64, count);
+        let (mut heap, anchor) = open(&space, 1).expect("sound");
+        assert_eq!(recover_all(&mut heap, &anchor).len() as u64, count);
     }
 }
 
@@ -178,10 +268,7 @@ fn a_full_pool_says_so_and_loses_nothing() {
 #[test]
 fn damage_is_not_taken_for_the_end() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
-    let (heap, anchor) = open(&space, 0).expect("sound");
-    let recovered = heap.recover(&anchor).expect("sound");
-    let log = ChainLog::new(heap, Grants::default(), recovered);
-    open_tables(&log, 2);
+    let (log, _) = log(&space, (0, 2), Grants::default());
     let (mut item, mut places) = (Item::default(), Vec::new());
     for nth in 0..20u64 {
         item.clear();
@@ -193,7 +280,7 @@ fn damage_is_not_taken_for_the_end() {
     let shift = ZONE.trailing_zeros();
     let at = |place: &Reference| space.zone_offset(place.zone(shift)) + place.offset(shift);
     let recover = || {
-        let (heap, anchor) = open(&space, 0).expect("sound");
+        let (mut heap, anchor) = open(&space, 0).expect("sound");
         heap.recover(&anchor).map(|recovered| recovered.cut)
     };
     // The last item was not below any floor, so its loss cannot be told from a crash.
@@ -205,8 +292,21 @@ fn damage_is_not_taken_for_the_end() {
             space.region().store(at, sound);
         }
     }
-    let cut = recover().expect("sound again");
-    assert_eq!(recover().expect("ended since"), cut);
+    // A number that nothing can follow, where the chunk is not even whole.
+    let last = at(&places[19]);
+    let sound = space.region().load(last);
+    space.region().store(last, u64::MAX);
+    let (mut heap, anchor) = open(&space, 0).expect("sound");
+    let recovered = heap.recover(&anchor).expect("the end");
+    space.region().store(last, sound);
+    // Once they have ended, memtables that lose a chunk are damaged, also to a reader.
+    let middle = at(&places[8]) + 32;
+    space.region().store(middle, space.region().load(middle) ^ 1);
+    let RecoveredMemtable { memtable, end } = &recovered.memtables[0];
+    // SAFETY: nobody writes.
+    let read = unsafe { heap.records(memtable, *end, |_| {}) };
+    assert!(matches!(read, Err(ChainError::Damaged { .. })));
+    assert!(matches!(recover(), Err(ChainError::Damaged { .. })));
 }
 
 /// An item costs one fence, and the lines of its chunks: no more for several memtables, and none is read.
@@ -214,10 +314,7 @@ fn damage_is_not_taken_for_the_end() {
 fn an_item_costs_one_fence_and_its_own_lines() {
     let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
     let space = format(region.clone(), 16);
-    let (heap, anchor) = open(&space, 0).expect("sound");
-    let recovered = heap.recover(&anchor).expect("sound");
-    let log = ChainLog::new(heap, Grants::default(), recovered);
-    open_tables(&log, 3);
+    let (log, _) = log(&space, (0, 3), Grants::default());
     let mut item = Item::default();
     let mut commit = |tables: usize, records: usize, value: usize| {
         item.clear();
@@ -247,10 +344,7 @@ fn clients_that_meet_write_one_item() {
     const WRITES: u32 = 300;
     for records in [1, 3, 100] {
         let space = format(Region::dram(4 << 20, Pages::Ordinary).expect("memory"), 200);
-        let (heap, anchor) = open(&space, 0).expect("sound");
-        let recovered = heap.recover(&anchor).expect("sound");
-        let log = ChainLog::new(heap, Grants::default(), recovered);
-        open_tables(&log, 2);
+        let (log, anchor) = log(&space, (0, 2), Grants::default());
         let groups = Groups::new(GroupSettings { buckets: 1, records, bytes: 2000, linger: 0 });
         let items = AtomicU64::new(0);
         std::thread::scope(|scope| {
@@ -278,8 +372,8 @@ fn clients_that_meet_write_one_item() {
         let all = u64::from(WRITES) * CLIENTS as u64;
         let items = items.into_inner();
         assert!(items <= all && (records > 1 || items == all), "{items} items for {all} writes");
-        let heap = log.close().expect("nobody panicked");
-        let found = read_all(&heap, &heap.recover(&anchor).expect("sound"));
+        let mut heap = log.close().expect("nobody panicked");
+        let found = recover_all(&mut heap, &anchor);
         assert_eq!(found.len() as u64, all * 2);
         let mut next = BTreeMap::new();
         for read in found.values() {
@@ -294,10 +388,7 @@ fn clients_that_meet_write_one_item() {
 #[test]
 fn a_full_pool_refuses_each_client_of_a_group() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 3);
-    let (heap, anchor) = open(&space, 0).expect("sound");
-    let recovered = heap.recover(&anchor).expect("sound");
-    let log = ChainLog::new(heap, Grants::default(), recovered);
-    open_tables(&log, 1);
+    let (log, anchor) = log(&space, (0, 1), Grants::default());
     let groups = Groups::new(GroupSettings { buckets: 1, records: 8, bytes: 4000, linger: 2 });
     let written: usize = std::thread::scope(|scope| {
         let clients = (0..4).map(|client| {
@@ -315,6 +406,42 @@ fn a_full_pool_refuses_each_client_of_a_group() {
         });
         clients.collect::<Vec<_>>().into_iter().map(|client| client.join().expect("no panic")).sum()
     });
-    let heap = log.close().expect("nobody panicked");
-    assert_eq!(read_all(&heap, &heap.recover(&anchor).expect("sound")).len(), written);
+    let mut heap = log.close().expect("nobody panicked");
+    assert_eq!(recover_all(&mut heap, &anchor).len(), written);
+}
+
+/// With a copy of the superblock, the clock's ceiling may be lost; numbers of the chain are not used again.
+#[test]
+fn no_number_is_used_twice_when_a_superblock_is_lost() {
+    let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 30);
+    let (own, _) = log(&space, (0, 1), Grants::default());
+    let mut item = Item::default();
+    let mut last = 0;
+    for nth in 0..600u64 {
+        item.chunk(0).push(&Content::value(&nth.to_le_bytes(), b""));
+        last = own.commit(&mut item, None, |_| {}, |_| {}).expect("room");
+    }
+    let bytes = bytes_of(&space);
+    for copy in 0..2usize {
+        let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
+        region.write(0, &bytes);
+        let byte = 4096 * copy + 64;
+        region.write(byte as u64, &[!bytes[byte]]);
+        let (space, recovery) = Space::open(region).expect("the other copy is there");
+        assert!(recovery.superblock_copy_lost);
+        let space = Arc::new(space);
+        let clock = Clock::resume(&space, ClockSettings { block: 64, handful: 4 }, true);
+        let mut heap = ChainHeap::new(space.clone(), certifier(), clock, POOLS, SLOTS, 0);
+        let at = space.pool(ANCHOR).and_then(|pool| pool.object_offset(ObjectId(0))).expect("the anchor");
+        let anchor = Anchor::open(space.region(), &certifier(), at).expect("sound");
+        let recovered = heap.recover(&anchor).expect("sound");
+        assert_eq!(recovered.cut, last);
+        let own = ChainLog::new(heap, Grants::default(), recovered);
+        open_tables(&own, 1);
+        item.chunk(0).push(&Content::value(b"after", b""));
+        assert!(own.commit(&mut item, None, |_| {}, |_| {}).expect("room") > last);
+        drop(own);
+        let (mut heap, anchor) = open(&space, 0).expect("sound");
+        assert_eq!(recover_all(&mut heap, &anchor).len(), 601);
+    }
 }

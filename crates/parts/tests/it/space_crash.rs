@@ -5,7 +5,9 @@
 //! those in flight are either. Committed and free add up; the superblock is that of the last update or of the
 //! one in flight; and the pool works on.
 
-use quipu_medium::sim::{Event, Sim, SimArena, SimOptions, Snapshot, sched};
+use crate::crashes::at_each_operation;
+use crate::shared::random::Random;
+use quipu_medium::sim::{SimArena, SimOptions, Snapshot, sched};
 use quipu_medium::{Node, Region};
 use quipu_parts::space::{
     FormatOptions, FreeListKind, ObjectId, PoolSpec, SETTINGS_LEN, Space, SpaceError, ZoneId,
@@ -88,21 +90,6 @@ struct Model {
     runs: BTreeSet<u64>,
 }
 
-/// Small, seeded, good enough to choose operations.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        ((mixed ^ (mixed >> 27)) >> 11) % bound
-    }
-
-    fn take(&mut self, from: &mut Vec<Thing>) -> Option<Thing> {
-        (!from.is_empty()).then(|| from.swap_remove(self.below(from.len() as u64) as usize))
-    }
-}
-
 /// Opens a crash image and holds it against the model. Returns what is committed.
 fn verify(region: &Region, model: &Model) -> BTreeMap<Thing, bool> {
     let (space, recovery) = Space::open(region.clone()).expect("the pool opens after any crash");
@@ -139,15 +126,6 @@ fn work_on(region: &Region) {
         thing.release(&space);
     }
     space.audit().expect("sound");
-}
-
-/// Calls `each` with the snapshot before every operation of `act` on the medium.
-fn at_each_operation(region: &Region, each: impl FnMut(&Snapshot) + 'static, act: impl FnOnce()) {
-    let mut each = each;
-    let sim = region.simulator().expect("simulated").clone();
-    sim.set_observer(Some(Box::new(move |sim: &Sim, _: Event| each(&sim.snapshot()))));
-    act();
-    sim.set_observer(None);
 }
 
 /// Checks every image of a crash point, and of crashes while it is being recovered.

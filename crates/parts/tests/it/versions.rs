@@ -1,4 +1,4 @@
-//! Versions of keys: what a reader at a number finds is the newest up to there, whatever is purged meanwhile.
+//! Versions of keys: a reader at a number finds the newest up to there, also during purges.
 
 use proptest::prelude::*;
 use quipu_parts::commit::Ring;

@@ -1,4 +1,5 @@
-//! The durable cut: an object with two copies, of which the older is always the one that is written.
+//! The number up to which items may have left the pool: an object with two copies, of which the older is
+//! always the one that is written.
 
 use super::layout::MemtableAnchor;
 use super::walk::ChainError;
@@ -7,7 +8,7 @@ use crate::sync::SpinLock;
 use quipu_medium::{LINE, Region};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The pool's memory of the order of its items, beside the chunks themselves.
+/// The pool's memory of items whose chunks are gone.
 pub struct Anchor {
     offset: u64,
     current: SpinLock<Current>,
@@ -19,23 +20,12 @@ struct Current {
     which: u64,
 }
 
-/// The words of an anchor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounds {
-    /// The cut bounds the memtables of runs up to this one.
-    pub run: u64,
-    /// No chunk above it counts in those.
-    pub cut: u64,
-    /// All items up to it are durable, though parts of them may have left the pool.
-    pub through: u64,
-}
-
 impl Anchor {
     /// Writes the anchor of a new pool into an object. Durable when this returns.
     pub fn create(region: &Region, certifier: &Certifier, offset: u64) {
         region.zero(offset, super::ANCHOR_LEN);
         region.fence();
-        let first = MemtableAnchor::new(certifier, 1, 0, 0, 0);
+        let first = MemtableAnchor::new(certifier, 1, 0);
         region.write_nt(offset, first.as_bytes());
         region.fence();
     }
@@ -62,22 +52,17 @@ impl Anchor {
         region.flush(self.offset, 2 * LINE);
     }
 
-    /// Its words.
-    pub fn bounds(&self) -> Bounds {
-        let MemtableAnchor { run, cut, through, .. } = self.current.lock().copy;
-        Bounds { run: run.get(), cut: cut.get(), through: through.get() }
+    /// All items up to this number are durable, though parts of them may have left the pool.
+    pub fn through(&self) -> u64 {
+        self.current.lock().copy.through.get()
     }
 
-    /// Changes it. Durable when this returns; a crash before leaves the old one or the new.
-    pub fn update(&self, region: &Region, certifier: &Certifier, change: impl FnOnce(&mut Bounds)) {
+    /// Raises that number. Durable when this returns; a crash before leaves the old one or the new.
+    pub fn raise(&self, region: &Region, certifier: &Certifier, through: u64) {
         let mut current = self.current.lock();
-        let MemtableAnchor { run, cut, through, generation, .. } = current.copy;
-        let mut bounds = Bounds { run: run.get(), cut: cut.get(), through: through.get() };
-        change(&mut bounds);
-        debug_assert!(bounds.through >= through.get(), "what is durable stays so");
+        let MemtableAnchor { generation, through: old, .. } = current.copy;
         let which = 1 - current.which;
-        let copy =
-            MemtableAnchor::new(certifier, generation.get() + 1, bounds.run, bounds.cut, bounds.through);
+        let copy = MemtableAnchor::new(certifier, generation.get() + 1, through.max(old.get()));
         region.write_nt(self.offset + which * LINE, copy.as_bytes());
         region.fence();
         *current = Current { copy, which };

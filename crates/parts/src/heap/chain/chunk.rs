@@ -96,11 +96,11 @@ impl Chunk {
     /// Ends the long part: no record may be added any more.
     #[inline]
     pub fn close(&mut self, certifier: &Certifier) {
-        debug_assert!(!self.is_empty(), "an item has no empty piece");
+        assert!(!self.is_empty(), "an item has no empty piece");
         self.records_hash = hash_of_records(certifier, &self.bytes[CHUNK_HEADER as usize..]);
     }
 
-    /// Fills in what the grant has decided, and returns the lines to write.
+    /// Fills in the decisions of the grant, and returns the lines to write.
     #[inline]
     pub(super) fn stamp(&mut self, certifier: &Certifier, spot: &Spot, place: &Place, piece: Piece) -> &[u8] {
         let (len, lines) = (self.bytes.len(), self.len());

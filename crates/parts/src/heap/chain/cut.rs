@@ -1,4 +1,4 @@
-//! How far the order of all items is whole: a pure function of what a walk over the memtables found.
+//! How far the order of all items is whole: a pure function of the chunks that a walk found.
 //!
 //! Up to a number F all is known to have been durable once: F is the greatest of the anchor's numbers, of
 //! the last numbers of ended memtables, and of all `floor`s. It is always the end of an item. From there on,
@@ -34,6 +34,15 @@ impl Fact {
         self.first + u64::from(self.count) - 1
     }
 
+    /// Whether an item may have such a chunk, behind so many records of other pieces.
+    pub(super) fn is_possible(&self, ahead: u32) -> bool {
+        self.first > self.before
+            && self.here > 0
+            && self.piece < self.pieces
+            && u64::from(ahead) + u64::from(self.here) <= u64::from(self.count)
+            && self.first.checked_add(u64::from(self.count)).is_some()
+    }
+
     /// The numbers that this chunk accounts for.
     pub fn numbers(&self) -> u64 {
         let gap = if self.piece == 0 { self.first - self.before - 1 } else { 0 };
@@ -66,13 +75,13 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Adds a number up to which all was durable, as is known without a chunk: the anchor's numbers and
-    /// those of ended memtables. Numbers up to `through` are not added up.
+    /// Adds a number up to which all was durable, as is known without a chunk: that of the anchor, or of an
+    /// ended memtable.
     pub fn known(&mut self, number: u64) {
         self.floor = self.floor.max(number);
     }
 
-    /// Adds a chunk, and the floor in its header.
+    /// Adds a chunk, and the floor in its header. Numbers up to `through` are not added up.
     pub fn add(&mut self, fact: Fact, floor: u64, through: u64) {
         self.floor = self.floor.max(floor);
         if fact.first <= through {
@@ -82,13 +91,6 @@ impl Evidence {
             self.forget();
         }
         self.kept.push(fact);
-    }
-
-    /// Adds what another walk found, over other memtables.
-    pub fn join(&mut self, other: Evidence) {
-        self.floor = self.floor.max(other.floor);
-        self.sum += other.sum;
-        self.kept.extend(other.kept);
     }
 
     /// Adds up the chunks that are no more above the floor.

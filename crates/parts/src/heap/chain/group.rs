@@ -5,8 +5,8 @@
 //! hands the lead to the next in the queue *before* it enters the ring. So a bucket pipelines, and groups
 //! grow by themselves with the load.
 //!
-//! If a group cannot be written, nothing of it has been, and each of its clients tries alone. So a full pool
-//! refuses only the items that do not fit, and a leader's panic is nobody else's.
+//! If there is no room for a group, nothing of it is written, and each of its clients tries alone. So a full
+//! pool refuses only the items that do not fit. A ring that is poisoned refuses them all.
 
 use super::item::{Item, Written};
 use super::log::ChainLog;
@@ -93,7 +93,8 @@ impl Groups {
         GroupClient { own: Arc::default(), taken: Vec::new(), together: Item::default(), bucket }
     }
 
-    /// Writes the item that the client has filled, alone or with others, as [`ChainLog::commit`] does.
+    /// Writes the item that the client has filled, alone or with others, as [`ChainLog::commit`] does. The
+    /// item is empty then.
     /// `granted` and `publish` are called for all of its group, or not at all.
     ///
     /// # Errors
@@ -124,6 +125,7 @@ impl Groups {
         group.append_to(together);
         match log.commit(together, node, &granted, &publish) {
             Ok(last) => {
+                content.item.clear();
                 group.end(last);
                 Ok(last)
             }
@@ -190,7 +192,11 @@ impl Taken<'_> {
 
     /// They have been written.
     fn end(self, last: u64) {
-        self.0.iter().for_each(|request| request.content.lock().written = Some(last));
+        for request in &*self.0 {
+            let mut content = request.content.lock();
+            content.item.clear();
+            content.written = Some(last);
+        }
     }
 }
 

@@ -54,15 +54,20 @@ impl Item {
         self.used = 0;
     }
 
-    /// Its parts.
+    /// Its parts that have records.
     #[inline]
     pub(super) fn pieces(&mut self) -> &mut [ItemPiece] {
+        if self.pieces[..self.used].iter().any(|piece| piece.chunk.is_empty()) {
+            let (pieces, mut kept) = (&mut self.pieces, 0);
+            for at in 0..self.used {
+                if !pieces[at].chunk.is_empty() {
+                    pieces.swap(at, kept);
+                    kept += 1;
+                }
+            }
+            self.used = kept;
+        }
         &mut self.pieces[..self.used]
-    }
-
-    /// Whether it has no record.
-    pub fn is_empty(&self) -> bool {
-        self.used == 0
     }
 
     /// The chunk of a subtable, to add records to.
@@ -91,6 +96,11 @@ impl Item {
     /// Records that it has.
     pub fn records(&self) -> u64 {
         self.pieces[..self.used].iter().map(|piece| piece.chunk.records()).sum()
+    }
+
+    /// Whether it has no record.
+    pub fn is_empty(&self) -> bool {
+        self.records() == 0
     }
 
     /// Bytes that it takes on the medium.

@@ -210,7 +210,7 @@ pub(super) struct MemtableObject {
     reserved_b: [u8; 16],
     /// Where the last chunk ends, with a proof; zero while the memtable is open.
     end: U64,
-    /// The number of the last record.
+    /// The last number of the item that its last chunk belongs to.
     last: U64,
     reserved_c: [u8; 48],
 }
@@ -288,13 +288,9 @@ pub(super) struct MemtableAnchor {
     check: U64,
     magic: [u8; 4],
     pub generation: U32,
-    /// The cut bounds the memtables of runs up to this one.
-    pub run: U64,
-    /// No chunk above it counts in those.
-    pub cut: U64,
-    /// All items up to it are durable, whatever is missing of them here: it left persistent memory since.
+    /// All items up to it are durable, though chunks of them may have left persistent memory since.
     pub through: U64,
-    reserved: [u8; 24],
+    reserved: [u8; 40],
 }
 
 const _: () = assert!(size_of::<MemtableAnchor>() == LINE as usize);
@@ -302,15 +298,13 @@ const _: () = assert!(size_of::<MemtableAnchor>() == LINE as usize);
 const ANCHOR_MAGIC: [u8; 4] = *b"QANC";
 
 impl MemtableAnchor {
-    pub fn new(certifier: &Certifier, generation: u32, run: u64, cut: u64, through: u64) -> MemtableAnchor {
+    pub fn new(certifier: &Certifier, generation: u32, through: u64) -> MemtableAnchor {
         let mut copy = MemtableAnchor {
             check: 0.into(),
             magic: ANCHOR_MAGIC,
             generation: generation.into(),
-            run: run.into(),
-            cut: cut.into(),
             through: through.into(),
-            reserved: [0; 24],
+            reserved: [0; 40],
         };
         copy.check.set(copy.expected_check(certifier));
         copy
@@ -333,6 +327,6 @@ pub fn format_tables() -> Vec<Table> {
         table!(MemtableZone: check, magic, zone, life, run, nonce, owner, slot, reserved),
         table!(MemtableObject: check, magic, reserved_a, subtable, number, nonce, run, reserved_b, end, last, reserved_c),
         super::subtable::format_table(),
-        table!(MemtableAnchor: check, magic, generation, run, cut, through, reserved),
+        table!(MemtableAnchor: check, magic, generation, through, reserved),
     ]
 }

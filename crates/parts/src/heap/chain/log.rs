@@ -8,7 +8,7 @@ use super::tail::{Full, Need, Tail};
 use super::walk::ChainError;
 use crate::commit::Ring;
 use crate::commit::ring::{Grants, Place, Poisoned};
-use crate::sync::{SpinGuard, SpinLock};
+use crate::sync::SpinLock;
 use quipu_medium::Node;
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ use std::sync::Arc;
 const CAPACITY: usize = 64;
 /// Numbers that the ring takes from the pool's clock at once, or those of a longer item.
 const BLOCK: u64 = 256;
+/// Subtables that may take writes at once; an item has a piece for each at most.
+const TABLES: usize = 4096;
 
 /// A log of items over the memtables of several subtables.
 pub struct ChainLog {
@@ -23,8 +25,11 @@ pub struct ChainLog {
     ring: Ring<Tails>,
     /// Held by the thread that makes a zone or a memtable ready.
     preparing: SpinLock<()>,
-    /// Memtables that are full and have not ended.
+    /// Memtables that are full and have not ended. It is taken with the turn held, so nobody writes to the
+    /// medium while it is.
     full: SpinLock<Vec<Full>>,
+    /// Held by the thread that ends memtables, and by one that takes them away.
+    ending: SpinLock<()>,
     /// All memtables.
     memtables: SpinLock<Vec<Arc<Memtable>>>,
 }
@@ -46,9 +51,15 @@ impl ChainLog {
         let Recovered { cut, memtables } = recovered;
         let memtables = memtables.into_iter().map(|recovered| Arc::new(recovered.memtable)).collect();
         let ring = Ring::new(CAPACITY, grants, cut, Tails::default());
-        let (preparing, full, memtables) =
-            (SpinLock::default(), SpinLock::default(), SpinLock::new(memtables));
-        ChainLog { heap, ring, preparing, full, memtables }
+        let [preparing, ending] = [SpinLock::default(), SpinLock::default()];
+        ChainLog {
+            heap,
+            ring,
+            preparing,
+            full: SpinLock::default(),
+            ending,
+            memtables: SpinLock::new(memtables),
+        }
     }
 
     /// The heap beneath.
@@ -66,7 +77,11 @@ impl ChainLog {
     ///
     /// # Errors
     /// [`ChainError::Full`], [`ChainError::NoMemtable`], [`ChainError::Poisoned`].
+    ///
+    /// # Panics
+    /// If the number is another subtable's, or above those of all tables that there may be.
     pub fn open(&self, table: usize, subtable: u64, node: Option<Node>) -> Result<(), ChainError> {
+        assert!(table < TABLES, "there are at most {TABLES} tables");
         let opened = self.heap.open(subtable, node)?;
         self.memtables.lock().push(opened.memtable.clone());
         let tail = Tail::new(opened);
@@ -75,12 +90,14 @@ impl ChainLog {
         if tails.len() <= table {
             tails.resize_with(table + 1, || None);
         }
-        assert!(tails[table].replace(tail).is_none(), "each table has a number of its own");
+        let place = &mut tails[table];
+        assert!(place.is_none(), "each table has a number of its own");
+        *place = Some(tail);
         Ok(())
     }
 
     /// Writes an item, waits until it is visible, and returns its last number. Then it has happened, and no
-    /// crash takes it back.
+    /// crash takes it back; the item is empty. An item without records is nothing.
     ///
     /// `granted` is told its place in the order, before anything is written. `publish` is shown each chunk
     /// when all are durable. Neither may fail, nor wait for anything but short locks: all later items wait
@@ -119,13 +136,18 @@ impl ChainLog {
             piece.chunk.close(self.heap.certifier());
             count += piece.chunk.records();
         }
-        let mut needy = None;
+        if count == 0 {
+            return Ok(self.visible());
+        }
+        let (mut needy, mut block) = (None, None);
         let flight = loop {
             let mut turn = self.ring.turn()?;
+            if let Some(block) = block.take() {
+                turn.add_numbers(block);
+            }
             if !turn.has_numbers(count) {
                 drop(turn);
-                let block = self.heap.clock().draw_block(self.heap.space(), BLOCK.max(count));
-                self.ring.turn()?.add_numbers(block);
+                block = Some(self.heap.clock().draw_block(self.heap.space(), BLOCK.max(count)));
                 continue;
             }
             let lacks = |piece: &&ItemPiece| !turn.state().of(piece.table).fits(piece.chunk.len());
@@ -141,6 +163,7 @@ impl ChainLog {
         pieces.iter().for_each(|piece| publish(&piece.written()));
         let last = flight.place().last;
         flight.done();
+        item.clear();
         if let Some(table) = needy {
             // Ahead of need; if there is no room, only the item that needs it fails.
             let _ = self.prepare(table, node);
@@ -156,7 +179,7 @@ impl ChainLog {
             let tail = tails.of(piece.table);
             piece.first = next;
             next += piece.chunk.records();
-            let (spot, full) = tail.place(piece.chunk.len(), next - 1);
+            let (spot, full) = tail.place(piece.chunk.len(), place.last);
             piece.spot = Some(spot);
             if !tail.is_ready() {
                 needy = Some(piece.table);
@@ -180,7 +203,7 @@ impl ChainLog {
         self.heap.region().fence();
     }
 
-    /// Makes ready what a tail needs, unless another thread has.
+    /// Makes ready the zone or memtable that a tail needs, unless another thread has.
     #[cold]
     fn prepare(&self, table: usize, node: Option<Node>) -> Result<(), ChainError> {
         let _alone = self.preparing.lock();
@@ -204,24 +227,27 @@ impl ChainLog {
     /// Waits until a number is visible. Ends memtables that are full, once all of them is visible.
     ///
     /// # Errors
-    /// If the ring is poisoned, and the number will not be visible.
+    /// If the ring is poisoned before.
     #[inline]
     pub fn wait(&self, number: u64) -> Result<(), Poisoned> {
         self.ring.wait(number)?;
-        match self.full.try_lock() {
-            Some(full) if !full.is_empty() => self.end_visible(full),
-            _ => {}
+        if self.full.try_lock().is_some_and(|full| !full.is_empty()) {
+            self.end_visible();
         }
         Ok(())
     }
 
     #[cold]
-    fn end_visible(&self, mut full: SpinGuard<'_, Vec<Full>>) {
+    fn end_visible(&self) {
+        let Some(_alone) = self.ending.try_lock() else { return };
         let visible = self.visible();
-        for full in full.extract_if(.., |full| full.last <= visible) {
+        let ripe: Vec<Full> = self.full.lock().extract_if(.., |full| full.last <= visible).collect();
+        for full in &ripe {
             self.heap.mark_end(&full.memtable, full.end, full.last);
         }
-        self.heap.region().fence();
+        if !ripe.is_empty() {
+            self.heap.region().fence();
+        }
     }
 
     /// Ends the writes to a subtable, and returns the last number that it had. Its memtables do not end.
@@ -233,15 +259,16 @@ impl ChainLog {
 
     /// Takes the memtables of a subtable out of the log.
     pub(super) fn forget(&self, subtable: u64) -> Vec<Arc<Memtable>> {
+        let _alone = self.ending.lock();
         self.full.lock().retain(|full| full.memtable.subtable() != subtable);
         self.memtables.lock().extract_if(.., |memtable| memtable.subtable() == subtable).collect()
     }
 
-    /// Ends all memtables, durably, and gives back what is ready and unused. The caller has the log for
-    /// itself, and nothing is under way.
+    /// Ends all memtables, durably, and gives back zones and memtables that are ready and unused. The caller
+    /// has the log for itself, and nothing is under way.
     ///
     /// # Errors
-    /// If the ring is poisoned: the next open finds out what is missing.
+    /// If the ring is poisoned: the next open cuts the log.
     pub fn close(self) -> Result<ChainHeap, Poisoned> {
         let tails = std::mem::take(&mut self.ring.turn()?.state().0);
         let (closed, unused): (Vec<Full>, Vec<_>) = tails.into_iter().flatten().map(Tail::close).unzip();

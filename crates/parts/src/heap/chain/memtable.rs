@@ -6,9 +6,7 @@
 //! whose object has no such life any more is released at open.
 
 use super::chunk::{Chunk, Piece};
-use super::layout::{
-    CHUNK_HEADER, END_AT, FIRST_CHUNK, LAST_AT, Life, MemtableObject, MemtableZone, end_mark,
-};
+use super::layout::{END_AT, FIRST_CHUNK, LAST_AT, Life, MemtableObject, MemtableZone, end_mark};
 use super::tail::Spot;
 use super::walk::ChainError;
 use crate::commit::ring::Place;
@@ -51,10 +49,10 @@ pub enum ChainTwin {
     PiecesNotCounted,
     /// An item counts though the one before does not.
     OrderNotFollowed,
-    /// The cut is not written to the anchor.
-    CutNotDurable,
-    /// Open memtables are not ended: the next run's anchor frees them.
+    /// Open memtables are not ended, and chunks that were cut off come back.
     NotEnded,
+    /// Recovery acts on words that may be only in the processor's cache.
+    FoundNotFlushed,
     /// A subtable is dropped before the anchor says that its items were durable.
     ThroughNotRaised,
     /// Zones and chunks of an earlier life of a memtable count; its certifier ignores lives too.
@@ -136,8 +134,8 @@ impl Memtable {
 }
 
 impl ChainHeap {
-    /// A heap over a pool with these object pools, for memtables of `slots` zones, of which writes leave
-    /// `reserve` free.
+    /// The one heap of a pool with these object pools, for memtables of `slots` zones. Writes leave `reserve`
+    /// zones free.
     pub fn new(
         space: Arc<Space>,
         certifier: Certifier,
@@ -223,8 +221,11 @@ impl ChainHeap {
     /// Opens a memtable of a subtable, with its first zone on this node.
     ///
     /// # Errors
-    /// [`ChainError::Full`] if objects or zones are short; nothing has changed then.
+    /// [`ChainError::NoMemtable`] or [`ChainError::Full`]; nothing has been taken then.
     pub fn open(&self, subtable: u64, node: Option<Node>) -> Result<NewMemtable, ChainError> {
+        if self.space.free_zones() <= self.reserve {
+            return Err(self.full());
+        }
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let number = self.clock.draw(&self.space);
         let mut nonce = [0; 8];
@@ -250,6 +251,10 @@ impl ChainHeap {
         }
     }
 
+    fn full(&self) -> ChainError {
+        ChainError::Full(self.space.shortage(self.space.zone_size(), self.reserve))
+    }
+
     /// Makes a zone ready for that slot of a memtable.
     ///
     /// # Errors
@@ -261,8 +266,7 @@ impl ChainHeap {
         node: Option<Node>,
     ) -> Result<Spare, ChainError> {
         let zone = self.space.get_zone(node, self.reserve)?;
-        let zone =
-            zone.ok_or_else(|| ChainError::Full(self.space.shortage(self.space.zone_size(), self.reserve)))?;
+        let zone = zone.ok_or_else(|| self.full())?;
         let header = MemtableZone::new(&self.certifier, zone, memtable.object, slot, &memtable.life);
         self.region().write_nt(self.space.zone_offset(zone), header.as_bytes());
         self.region().fence();
@@ -280,14 +284,14 @@ impl ChainHeap {
         Reference::new(spot.zone, spot.offset, self.space.zone_size().trailing_zeros())
     }
 
-    /// Ends a memtable that nobody appends to any more, behind its last chunk, whose last number is `last`.
-    /// All up to that number is durable. The end is, after the next fence of this thread.
+    /// Ends a memtable that nobody appends to any more, behind its last chunk, whose item's last number is
+    /// `last`. All up to that number is durable. The end is, after the next fence of this thread.
     pub(super) fn mark_end(&self, memtable: &Memtable, place: u32, last: u64) {
         let at = self.object_offset(memtable.object);
         self.region().store(at + LAST_AT, last);
         // Words of a line become durable in the order of their stores.
         self.region().store(at + END_AT, end_mark(&self.certifier, memtable.key, place, last));
-        self.region().flush(at + END_AT, CHUNK_HEADER);
+        self.region().flush(at + END_AT, LINE);
     }
 
     /// Releases the zones of a memtable behind its end.

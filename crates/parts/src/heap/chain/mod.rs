@@ -20,10 +20,10 @@
 //! and so every chunk on the way to it is found. If it is not acknowledged, it counts only if all its pieces
 //! are there and the item before it counts: wholly or not at all.
 //!
-//! *Nothing that was cut off comes back.* The cut is durable in the [anchor] before a new run
-//! grants. No memtable of an earlier run is appended to again, and numbers are never used twice. So a chunk
-//! above the cut never counts later, whatever becomes of its neighbours. (The paper takes a `gidx` back in
-//! DRAM alone and goes on with the same numbers: after a second crash, half an item can return.)
+//! *Nothing that was cut off comes back.* Before a new run grants, recovery [ends](recover) all memtables of
+//! earlier ones at the cut. Nobody appends to them again, and numbers are never used twice. So a chunk above
+//! the cut never counts later. (The paper takes a `gidx` back in DRAM
+//! alone and goes on with the same numbers: after a second crash, half an item can return.)
 //!
 //! | file | what it is |
 //! |---|---|
@@ -32,11 +32,11 @@
 //! | `memtable` | opening memtables, giving them zones, ending and releasing them |
 //! | `tail` | where the next chunk of a memtable goes: the part of a grant that is serial |
 //! | `walk` | proving the chunks of a memtable after a crash |
-//! | `cut` | how far the order is whole: a pure function of what was found |
+//! | `cut` | how far the order is whole: a pure function of the chunks found |
 //! | `log`, `item` | the life of an item, from its records to its place in the order |
 //! | `group` | one client writes the items of several |
 //! | `subtable` | subtables, which are dropped by one bit |
-//! | `anchor` | the durable cut |
+//! | `anchor` | up to which number items may have left the pool |
 //! | `recover` | the way from a crashed pool to memtables that hold a prefix |
 
 #[cfg(doc)]

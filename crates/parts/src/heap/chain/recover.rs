@@ -1,21 +1,23 @@
 //! From a crashed pool to memtables that hold a prefix of all items.
 //!
-//! 1. Flush what is acted upon: the anchor, the objects, the zone headers. After a crash of the process alone
-//!    they may be only in the processor's cache; a later power failure would take back what recovery built
-//!    upon.
+//! 1. Flush the bytes that are acted upon: the anchor, the objects, the zone headers. After a crash of the
+//!    process alone they may be only in the processor's cache, and a later power failure would change them.
 //! 2. Walk over the memtables, and find the [cut](super::cut).
 //! 3. Flush the chunks that count and may not be durable yet.
-//! 4. Write the cut to the anchor. From here on it decides for all memtables of these runs.
-//! 5. Release open memtables of which nothing counts, end the others, give back zones without a chunk.
+//! 4. End the open memtables of which something counts, and release the others. Give back zones without a
+//!    chunk.
 //!
-//! A crash before step 4 repeats on the same evidence: a missing chunk never appears. After it, the anchor
-//! gives the same answer again, whatever has been released or ended since.
+//! *Recovery may crash.* An item that does not count lacks a piece, or the item before it does not count
+//! either. Steps 3 and 4 only take chunks away that do not count, so that none of these items ever becomes
+//! whole. All chunks that count are there and durable, and F has not passed the cut. So the next recovery
+//! finds the same cut, with whatever memtables have ended by then. When all have, nothing above it is read
+//! again, and numbers may be granted. The paper needs a word for the cut, since it takes only words back.
 
-use super::anchor::{Anchor, Bounds};
+use super::anchor::Anchor;
 use super::cut::Evidence;
 use super::layout::{FIRST_CHUNK, MEMTABLE_LEN, MemtableObject, MemtableZone};
 use super::memtable::{ChainHeap, ChainTwin, Memtable};
-use super::walk::{ChainError, ChunkFound};
+use super::walk::{ChainError, ChunkFound, MISSING};
 use crate::space::{ObjectId, ZoneId};
 use quipu_medium::LINE;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,8 +29,6 @@ pub struct RecoveredMemtable {
     pub memtable: Memtable,
     /// Where it ends.
     pub end: u32,
-    /// Its last number.
-    pub last: u64,
 }
 
 /// The memtables of a pool, by rising numbers.
@@ -44,8 +44,6 @@ struct Found {
     memtable: Memtable,
     /// Its end mark: the place, and the last number.
     end: Option<(u32, u64)>,
-    /// Zones whose slots do not follow on the others.
-    surplus: Vec<ZoneId>,
     trail: Trail,
 }
 
@@ -79,12 +77,12 @@ impl Trail {
 }
 
 impl ChainHeap {
-    /// Recovers all memtables. The caller has the pool for itself, and all its zones are of memtables.
+    /// Recovers all memtables. All zones of the pool are of memtables.
     ///
     /// # Errors
     /// Damage; nothing has been changed then.
-    pub fn recover(&self, anchor: &Anchor) -> Result<Recovered, ChainError> {
-        let bounds = anchor.bounds();
+    pub fn recover(&mut self, anchor: &Anchor) -> Result<Recovered, ChainError> {
+        let through = anchor.through();
         let (found, orphans) = self.find()?;
         let tables: BTreeSet<u64> = self.subtables()?.into_iter().map(|table| table.created).collect();
         let is_named = |found: &Found| tables.contains(&found.memtable.subtable());
@@ -93,18 +91,21 @@ impl ChainHeap {
         self.region().fence();
         let mut evidence = Evidence::default();
         let ended = found.iter().filter_map(|found| found.end).map(|(_, last)| last);
-        [bounds.cut, bounds.through].into_iter().chain(ended).for_each(|known| evidence.known(known));
+        ended.chain([through]).for_each(|known| evidence.known(known));
         for found in &mut found {
-            self.look(found, bounds, &mut evidence)?;
+            self.look(found, through, &mut evidence)?;
         }
-        let highest =
-            found.iter().filter_map(|found| found.trail.last()).map(|chunk| chunk.fact.last()).max();
-        let cut = evidence.cut(bounds.through, self.twin)?;
-        self.clock.pass(highest.unwrap_or_default().max(cut));
+        let numbers = found.iter().flat_map(|found| {
+            let last = found.trail.last().map(|chunk| chunk.fact.last());
+            last.into_iter().chain([found.memtable.number()])
+        });
+        let highest = numbers.max().unwrap_or_default();
+        let cut = evidence.cut(through, self.twin)?;
+        self.clock.pass(highest.max(cut));
         found.iter_mut().for_each(|found| found.trail.cut(cut));
-        self.settle(anchor, bounds, cut, &found);
+        self.end_open(&found);
         // Their subtables have been dropped.
-        unnamed.into_iter().for_each(|found| self.clear_away(found));
+        unnamed.into_iter().for_each(|found| self.release_again(&found.memtable));
         orphans.into_iter().for_each(|zone| self.space.release_zone(zone));
         let memtables = found.into_iter().filter_map(|found| self.tidied(found)).collect();
         Ok(Recovered { cut, memtables })
@@ -133,15 +134,17 @@ impl ChainHeap {
         for object in self.pool().committed() {
             let bytes = self.described(object)?.expect("it is committed");
             let own = zones.range((object, 0)..=(object, u32::MAX)).zip(0..);
-            let (in_a_row, surplus): (Vec<_>, Vec<_>) = own.partition(|(((_, slot), _), nth)| slot == nth);
-            let [in_a_row, surplus] =
-                [in_a_row, surplus].map(|part| part.into_iter().map(|((_, zone), _)| *zone).collect());
-            let memtable = self.memtable(object, bytes.subtable(), bytes.life(), in_a_row);
+            if let Some(((_, zone), _)) = own.clone().find(|(((_, slot), _), nth)| slot != nth) {
+                let offset = self.space.zone_offset(*zone);
+                return Err(ChainError::Damaged { what: "the zone before one of a memtable", offset });
+            }
+            let own = own.map(|((_, zone), _)| *zone).collect();
+            let memtable = self.memtable(object, bytes.subtable(), bytes.life(), own);
             let end = bytes.end(&self.certifier, memtable.key).map_err(|()| ChainError::Damaged {
                 what: "the end mark of a memtable",
                 offset: self.object_offset(object),
             })?;
-            found.push(Found { memtable, end, surplus, trail: Trail::default() });
+            found.push(Found { memtable, end, trail: Trail::default() });
         }
         found.sort_by_key(|found| found.memtable.number());
         Ok((found, orphans))
@@ -163,36 +166,34 @@ impl ChainHeap {
     pub(super) fn read<T: FromBytes>(&self, at: u64, len: u64) -> T {
         let mut bytes = vec![0; len as usize];
         self.region().read_racing(at, &mut bytes);
-        self.region().flush(at, len);
+        if self.holds(ChainTwin::FoundNotFlushed) {
+            self.region().flush(at, len);
+        }
         T::read_from_bytes(&bytes).expect("as long as the structure")
     }
 
     /// Walks over a memtable.
-    fn look(&self, found: &mut Found, bounds: Bounds, evidence: &mut Evidence) -> Result<(), ChainError> {
-        let Found { memtable, end, trail, .. } = found;
-        // An earlier recovery has cut off the chunks above; they stay off.
-        let most = if memtable.life.run <= bounds.run { bounds.cut } else { u64::MAX };
-        self.walk(memtable, end.map(|(place, _)| place), |chunk, _, _| {
-            let counts = chunk.fact.last() <= most;
-            if counts {
-                evidence.add(chunk.fact, chunk.floor, bounds.through);
-                trail.add(chunk, evidence.floor());
-            }
-            Ok(counts)
-        })?;
-        match end {
-            Some((place, _)) if trail.last().map(ChunkFound::end) != Some(*place) => {
-                let offset = self.object_offset(memtable.object);
-                Err(ChainError::Damaged { what: "a chunk before the end of the memtable", offset })
-            }
-            _ => Ok(()),
+    fn look(&mut self, found: &mut Found, through: u64, evidence: &mut Evidence) -> Result<(), ChainError> {
+        let Found { memtable, end, trail } = found;
+        let end = end.map(|(place, _)| place);
+        let note = |chunk: &ChunkFound, _, _| {
+            evidence.add(chunk.fact, chunk.floor, through);
+            trail.add(chunk, evidence.floor());
+            Ok(())
+        };
+        // SAFETY: writers share the heap, and this one is borrowed for its caller alone.
+        let reached = unsafe { self.walk(memtable, end, note) }?;
+        if end.is_some() && reached != end {
+            let offset = self.object_offset(memtable.object);
+            return Err(ChainError::Damaged { what: MISSING, offset });
         }
+        Ok(())
     }
 
-    /// Steps 3 and 4, and the ends of step 5.
-    fn settle(&self, anchor: &Anchor, bounds: Bounds, cut: u64, found: &[Found]) {
+    /// Step 3, and the ends of step 4.
+    fn end_open(&self, found: &[Found]) {
         let open = || found.iter().filter(|found| found.end.is_none());
-        if open().next().is_none() && cut == bounds.cut {
+        if open().next().is_none() || !self.holds(ChainTwin::NotEnded) {
             return;
         }
         self.clock.begin(&self.space);
@@ -202,38 +203,30 @@ impl ChainHeap {
             }
         }
         self.region().fence();
-        let run = found.iter().map(|found| found.memtable.life.run).fold(bounds.run, u64::max);
-        if self.holds(ChainTwin::CutNotDurable) {
-            anchor.update(self.region(), &self.certifier, |bounds| (bounds.run, bounds.cut) = (run, cut));
-        }
-        if !self.holds(ChainTwin::NotEnded) {
-            return;
-        }
         for Found { memtable, trail, .. } in open() {
             if let Some(chunk) = trail.last() {
-                self.mark_end(memtable, chunk.end(), chunk.last_here());
+                self.mark_end(memtable, chunk.end(), chunk.fact.last());
             }
         }
         self.region().fence();
     }
 
-    /// Releases a memtable of a subtable that has been dropped.
-    fn clear_away(&self, found: Found) {
+    /// Releases a memtable that a crash has left.
+    fn release_again(&self, memtable: &Memtable) {
         self.clock.begin(&self.space);
-        self.release(&found.memtable);
-        found.surplus.into_iter().for_each(|zone| self.space.release_zone(zone));
+        self.release(memtable);
     }
 
     /// Releases a memtable of which nothing counts. Of another one, it gives back the zones behind the end.
     fn tidied(&self, found: Found) -> Option<RecoveredMemtable> {
-        let Found { memtable, end, surplus, trail } = found;
-        surplus.into_iter().for_each(|zone| self.space.release_zone(zone));
-        let Some((end, last)) = end.or(trail.last().map(|chunk| (chunk.end(), chunk.last_here()))) else {
-            self.release(&memtable);
+        let Found { memtable, end, trail } = found;
+        let end = end.map(|(place, _)| place).or(trail.last().map(ChunkFound::end));
+        let Some(end) = end else {
+            self.release_again(&memtable);
             return None;
         };
         self.trim(&memtable, end);
-        Some(RecoveredMemtable { memtable, end, last })
+        Some(RecoveredMemtable { memtable, end })
     }
 
     fn offset_of(&self, memtable: &Memtable, place: u32) -> u64 {

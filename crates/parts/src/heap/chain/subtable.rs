@@ -1,8 +1,8 @@
 //! Subtables: an object of the pool each. A memtable names its subtable by the number that it was created
 //! with, which no other ever has. So the release of one object drops a subtable with all its memtables, and
-//! recovery clears away whatever is left of them.
+//! recovery clears away their remains.
 
-use super::anchor::{Anchor, Bounds};
+use super::anchor::Anchor;
 use super::log::ChainLog;
 use super::memtable::{ChainHeap, ChainTwin, Memtable};
 use super::walk::ChainError;
@@ -150,8 +150,7 @@ impl ChainLog {
         let visible = self.visible();
         let heap = self.heap();
         if heap.holds(ChainTwin::ThroughNotRaised) {
-            let raise = |bounds: &mut Bounds| bounds.through = bounds.through.max(visible);
-            anchor.update(heap.region(), &heap.certifier, raise);
+            anchor.raise(heap.region(), &heap.certifier, visible);
         }
         heap.subtables_pool().release(subtable.object);
         Ok(Dropped { memtables: self.forget(subtable.created) })

@@ -7,7 +7,7 @@ use crate::space::ZoneId;
 use quipu_medium::LINE;
 use std::sync::Arc;
 
-/// The end of the active memtable of a subtable, with what is ready for when it is full.
+/// The end of the active memtable of a subtable, with the zone or memtable that is ready for when it is full.
 pub struct Tail {
     active: Arc<Memtable>,
     zone: ZoneId,
@@ -16,7 +16,7 @@ pub struct Tail {
     next: u64,
     /// Place of the last chunk; 0 for none.
     prev: u32,
-    /// Last number in the active memtable.
+    /// Last number of the item of the last chunk; 0 for none.
     last: u64,
     ready: Ready,
 }
@@ -57,7 +57,7 @@ pub struct Spot {
 pub struct Full {
     /// The memtable.
     pub memtable: Arc<Memtable>,
-    /// Its last number.
+    /// Last number of the item of its last chunk.
     pub last: u64,
     pub(super) end: u32,
 }
@@ -105,7 +105,7 @@ impl Tail {
         self.ready = Ready::Memtable(standby);
     }
 
-    /// The place of a chunk of so many bytes, which [fits](Tail::fits), with records up to `last`; and the
+    /// The place of a chunk of so many bytes, which [fits](Tail::fits), of an item up to `last`; and the
     /// memtable that is full, if it is the first of another one.
     #[inline]
     pub fn place(&mut self, len: u64, last: u64) -> (Spot, Option<Full>) {

@@ -51,8 +51,8 @@ pub enum ChainError {
         /// Where they stand.
         offset: u64,
     },
-    /// A chunk proves itself, and this version does not know it.
-    #[error("a chunk at byte {offset} is of kind {kind} with flags {flags:#x}: a newer program wrote it")]
+    /// A chunk proves itself, and this version does not know it or a record of it.
+    #[error("bytes at {offset} are of kind {kind} with flags {flags:#x}: a newer program wrote them")]
     Unknown {
         /// Its kind.
         kind: u8,
@@ -79,8 +79,6 @@ pub struct ChunkFound {
     pub fact: Fact,
     /// The floor of its item.
     pub floor: u64,
-    /// Number of its first record.
-    pub first_here: u64,
     /// Its place in the memtable.
     pub(super) place: u32,
     /// Place of the chunk before; 0 for none.
@@ -90,11 +88,6 @@ pub struct ChunkFound {
 }
 
 impl ChunkFound {
-    /// The last number of its records.
-    pub fn last_here(&self) -> u64 {
-        self.first_here + u64::from(self.fact.here) - 1
-    }
-
     /// The place behind it.
     pub(super) fn end(&self) -> u32 {
         self.place + (self.len / LINE) as u32
@@ -118,6 +111,9 @@ pub struct RecordFound<'a> {
     pub reference: Reference,
 }
 
+/// A memtable whose chunks end before its end mark.
+pub(super) const MISSING: &str = "a chunk before the end of the memtable";
+
 /// A record within `bytes` that begins there, and its length. `None` if its lengths leave them.
 fn split_record(bytes: &[u8]) -> Option<(&ChainRecord, u64)> {
     let (header, _) = ChainRecord::ref_from_prefix(bytes).ok()?;
@@ -126,11 +122,14 @@ fn split_record(bytes: &[u8]) -> Option<(&ChainRecord, u64)> {
 }
 
 impl ChainHeap {
-    /// Proves the chunk at `offset` of a zone. `None` if there is none.
+    /// Proves the chunk at `at`, with so much room up to the end of its zone. `None` if there is none.
     ///
     /// # Errors
     /// [`ChainError::Unknown`].
-    fn prove(
+    ///
+    /// # Safety
+    /// Nobody writes to the zone meanwhile.
+    unsafe fn prove(
         &self,
         key: LifeKey,
         place: u32,
@@ -138,7 +137,7 @@ impl ChainHeap {
         room: u64,
         scratch: &mut Vec<u8>,
     ) -> Result<Option<ChunkFound>, ChainError> {
-        // SAFETY: the caller has the pool for itself.
+        // SAFETY: as the caller promises.
         let Some(bytes) = (unsafe { self.region().bytes_in_pieces(at, room) }) else {
             return Ok(None);
         };
@@ -169,6 +168,9 @@ impl ChainHeap {
             pieces: header.pieces.get(),
             piece: header.piece.get(),
         };
+        if !fact.is_possible(header.ahead.get()) {
+            return Err(ChainError::Damaged { what: "the header of a chunk", offset: at });
+        }
         let first_here = fact.first + u64::from(header.ahead.get());
         // The numbers of the records follow from the header, and are not in the hash.
         if numbers != Some((first_here, fact.here)) {
@@ -176,60 +178,66 @@ impl ChainHeap {
         }
         let (floor, prev) = (header.floor.get(), header.prev.get());
         let len = len.next_multiple_of(LINE);
-        Ok(Some(ChunkFound { fact, floor, first_here, place, prev, len }))
+        Ok(Some(ChunkFound { fact, floor, place, prev, len }))
     }
 
     /// Walks over the chunks of a memtable, in order, through its zones. Ends where a chunk does not prove
-    /// itself, where the chain is broken, behind `end`, or where `each` says so.
+    /// itself, where the chain is broken, at `end`, or where `each` fails. Returns the place behind the last
+    /// chunk, if there is one.
     ///
     /// # Errors
     /// [`ChainError::Unknown`], [`ChainError::Damaged`], and those of `each`.
-    pub(super) fn walk(
+    ///
+    /// # Safety
+    /// Nobody writes to the memtable meanwhile.
+    pub(super) unsafe fn walk(
         &self,
         memtable: &Memtable,
         end: Option<u32>,
-        mut each: impl FnMut(&ChunkFound, ZoneId, u64) -> Result<bool, ChainError>,
-    ) -> Result<(), ChainError> {
-        let (zone_size, mut scratch, mut prev) = (self.space.zone_size(), Vec::new(), 0);
+        mut each: impl FnMut(&ChunkFound, ZoneId, u64) -> Result<(), ChainError>,
+    ) -> Result<Option<u32>, ChainError> {
+        let (zone_size, mut scratch, mut prev, mut reached) = (self.space.zone_size(), Vec::new(), 0, None);
         for (zone, slot) in memtable.zones().into_iter().zip(0..) {
             let (start, mut offset) = (self.space.zone_offset(zone), FIRST_CHUNK);
             while offset < zone_size {
                 let place = memtable.place(slot, offset);
                 if end.is_some_and(|end| place >= end) {
-                    return Ok(());
+                    return Ok(reached);
                 }
                 let room = zone_size - offset;
-                let found = self.prove(memtable.key, place, start + offset, room, &mut scratch)?;
+                // SAFETY: as the caller promises.
+                let found = unsafe { self.prove(memtable.key, place, start + offset, room, &mut scratch) }?;
                 let Some(chunk) = found else { break };
-                if chunk.prev != prev || !each(&chunk, zone, offset)? {
-                    return Ok(());
+                if chunk.prev != prev {
+                    return Ok(reached);
                 }
-                prev = place;
+                each(&chunk, zone, offset)?;
+                (prev, reached) = (place, Some(chunk.end()));
                 offset += chunk.len;
             }
             // The next zone goes on only if this one has a chunk: its first one names the last of this.
             if offset == FIRST_CHUNK {
-                return Ok(());
+                break;
             }
         }
-        Ok(())
+        Ok(reached)
     }
 
-    /// Shows all records of a memtable up to its end, in the order of their numbers.
+    /// Shows all records of a memtable that has ended, in the order of their numbers.
     ///
     /// # Errors
-    /// As for a walk, and [`ChainError::Damaged`] if the chunks end before.
+    /// As for a walk, and [`ChainError::Damaged`] if the chunks end before `end`.
     ///
     /// # Safety
-    /// Nobody writes to the memtable meanwhile: it has ended, or the caller has the pool for itself.
+    /// The memtable has ended, so that nobody writes to it, and it is not released meanwhile.
     pub unsafe fn records(
         &self,
         memtable: &Memtable,
-        end: Option<u32>,
+        end: u32,
         mut each: impl FnMut(RecordFound<'_>),
     ) -> Result<(), ChainError> {
         let shift = self.space.zone_size().trailing_zeros();
-        self.walk(memtable, end, |chunk, zone, offset| {
+        let show = |chunk: &ChunkFound, zone: ZoneId, offset: u64| {
             let at = self.space.zone_offset(zone) + offset;
             // SAFETY: as the caller promises; the chunk has been proved, so that its bytes are in the zone.
             let bytes = unsafe { self.region().bytes_in_pieces(at, chunk.len) }.expect("proved");
@@ -239,7 +247,10 @@ impl ChainHeap {
                     || ChainError::Damaged { what: "a record of a chunk", offset: at + next as u64 };
                 let record = &bytes[next..];
                 let (header, len) = split_record(record).ok_or_else(damaged)?;
-                let kind = Kind::from_byte(header.kind).ok_or_else(damaged)?;
+                let (kind, flags) = (header.kind, header.flags);
+                let known = Kind::from_byte(kind).filter(|_| flags & !EXPIRES == 0);
+                let unknown = || ChainError::Unknown { kind, flags, offset: at + next as u64 };
+                let kind = known.ok_or_else(unknown)?;
                 let key_at = header.key_offset() as usize;
                 let value_at = key_at + usize::from(header.key_len.get());
                 let value_end = value_at + header.value_len.get() as usize;
@@ -258,8 +269,15 @@ impl ChainHeap {
                 });
                 next += len as usize;
             }
-            Ok(true)
-        })
+            Ok(())
+        };
+        // SAFETY: as the caller promises.
+        let reached = unsafe { self.walk(memtable, Some(end), show) }?;
+        if reached == Some(end) {
+            return Ok(());
+        }
+        let offset = self.object_offset(memtable.object);
+        Err(ChainError::Damaged { what: MISSING, offset })
     }
 }
 
@@ -272,7 +290,7 @@ fn without_numbers(records: &mut [u8]) -> Option<(u64, u32)> {
         let (header, len) = split_record(&records[next..])?;
         let number = header.sequence.get();
         let first = *first.get_or_insert(number);
-        contiguous &= number == first + u64::from(here);
+        contiguous &= number == first.wrapping_add(u64::from(here));
         records[next..next + size_of::<u64>()].copy_from_slice(0u64.as_bytes());
         next += len as usize;
         here += 1;

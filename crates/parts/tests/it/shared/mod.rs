@@ -4,4 +4,5 @@ pub mod image;
 pub mod keyed;
 pub mod mix;
 pub mod pool;
+pub mod random;
 pub mod zipf;
