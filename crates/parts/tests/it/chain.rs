@@ -20,6 +20,7 @@ const MEMTABLES: u32 = 1;
 const ANCHOR: u32 = 2;
 const SUBTABLES: u32 = 3;
 const POOLS: ChainPools = ChainPools { memtables: MEMTABLES, subtables: SUBTABLES };
+const CLOCK: ClockSettings = ClockSettings { block: 64, handful: 4 };
 const ZONE: u64 = 4096;
 const SLOTS: u32 = 3;
 
@@ -66,7 +67,7 @@ pub fn open_with(
     certifier: Certifier,
     slots: u32,
 ) -> Result<(ChainHeap, Anchor), ChainError> {
-    let clock = Clock::resume(space, ClockSettings { block: 64, handful: 4 }, false);
+    let clock = Clock::resume(space, CLOCK, false);
     let at = space.pool(ANCHOR).and_then(|pool| pool.object_offset(ObjectId(0))).expect("the anchor");
     let anchor = Anchor::open(space.region(), &certifier, at)?;
     Ok((ChainHeap::new(space.clone(), certifier, clock, POOLS, slots, reserve), anchor))
@@ -211,6 +212,22 @@ fn a_memtable_ends_at_the_end_of_an_item() {
     // The first one is full, and has ended without a close. Its end mark is the word behind its first line.
     let first = space.pool(MEMTABLES).and_then(|pool| pool.object_offset(ObjectId(0))).expect("it is there");
     assert_ne!(space.region().load(first + 64), 0);
+}
+
+/// A close ends also the memtables that were full and that nobody has waited for.
+#[test]
+fn a_close_leaves_nothing_to_recovery() {
+    let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
+    let (own, anchor) = log(&space, (0, 1), Grants::default());
+    let mut item = Item::default();
+    for nth in 0..3 * u64::from(SLOTS) * ZONE / 500 {
+        item.chunk(0).push(&Content::value(&nth.to_le_bytes(), &[1; 400]));
+        own.write(&mut item, None, |_| {}, |_| {}).expect("room");
+    }
+    let mut heap = own.close().expect("nobody panicked");
+    let closed = bytes_of(&space);
+    assert!(heap.recover(&anchor).expect("sound").memtables.len() > 2);
+    assert!(bytes_of(&space) == closed, "a pool that was closed is not changed");
 }
 
 #[test]
@@ -416,8 +433,8 @@ fn no_number_is_used_twice_when_a_superblock_is_lost() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 30);
     let (own, _) = log(&space, (0, 1), Grants::default());
     let mut item = Item::default();
-    let mut last = 0;
-    for nth in 0..600u64 {
+    let (mut last, mut is_tried) = (0, false);
+    for nth in 0..760u64 {
         item.chunk(0).push(&Content::value(&nth.to_le_bytes(), b""));
         last = own.commit(&mut item, None, |_| {}, |_| {}).expect("room");
     }
@@ -430,18 +447,22 @@ fn no_number_is_used_twice_when_a_superblock_is_lost() {
         let (space, recovery) = Space::open(region).expect("the other copy is there");
         assert!(recovery.superblock_copy_lost);
         let space = Arc::new(space);
-        let clock = Clock::resume(&space, ClockSettings { block: 64, handful: 4 }, true);
+        let clock = Clock::resume(&space, CLOCK, true);
+        is_tried |= Clock::resume(&space, CLOCK, true).draw(&space) <= last;
         let mut heap = ChainHeap::new(space.clone(), certifier(), clock, POOLS, SLOTS, 0);
         let at = space.pool(ANCHOR).and_then(|pool| pool.object_offset(ObjectId(0))).expect("the anchor");
         let anchor = Anchor::open(space.region(), &certifier(), at).expect("sound");
         let recovered = heap.recover(&anchor).expect("sound");
         assert_eq!(recovered.cut, last);
+        let late = heap.create_subtable("late").expect("room").created;
+        assert!(late > last, "a table would have the number of another one");
         let own = ChainLog::new(heap, Grants::default(), recovered);
         open_tables(&own, 1);
         item.chunk(0).push(&Content::value(b"after", b""));
         assert!(own.commit(&mut item, None, |_| {}, |_| {}).expect("room") > last);
         drop(own);
         let (mut heap, anchor) = open(&space, 0).expect("sound");
-        assert_eq!(recover_all(&mut heap, &anchor).len(), 601);
+        assert_eq!(recover_all(&mut heap, &anchor).len(), 761);
     }
+    assert!(is_tried, "one copy alone lets the clock go back");
 }

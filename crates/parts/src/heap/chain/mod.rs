@@ -20,7 +20,7 @@
 //! and so every chunk on the way to it is found. If it is not acknowledged, it counts only if all its pieces
 //! are there and the item before it counts: wholly or not at all.
 //!
-//! *Nothing that was cut off comes back.* Before a new run grants, recovery [ends](recover) all memtables of
+//! *Nothing that was cut off comes back.* Before a new run grants, recovery ends all memtables of
 //! earlier ones at the cut. Nobody appends to them again, and numbers are never used twice. So a chunk above
 //! the cut never counts later. (The paper takes a `gidx` back in DRAM
 //! alone and goes on with the same numbers: after a second crash, half an item can return.)

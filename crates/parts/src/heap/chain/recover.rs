@@ -99,7 +99,7 @@ impl ChainHeap {
             let last = found.trail.last().map(|chunk| chunk.fact.last());
             last.into_iter().chain([found.memtable.number()])
         });
-        let highest = numbers.max().unwrap_or_default();
+        let highest = numbers.chain(tables.last().copied()).max().unwrap_or_default();
         let cut = evidence.cut(through, self.twin)?;
         self.clock.pass(highest.max(cut));
         found.iter_mut().for_each(|found| found.trail.cut(cut));
