@@ -39,12 +39,14 @@ mod log;
 mod options;
 mod settings;
 mod slots;
+mod tiered;
 mod types;
 mod walk;
 
 pub use api::client::Client;
 pub use api::guard::Guard;
 pub use api::store::Store;
+pub use api::tables::Snapshot;
 pub use designs::settings::Setting;
 pub use options::Options;
 pub use quipu_medium::{Answer, Durability, MediumKind, Statement, Survives};
@@ -55,6 +57,7 @@ pub use types::error::{Damage, DamagedPlace, Error, ErrorKind};
 pub use types::iter::{Iter, KeyValue, Keys, Range};
 pub use types::reports::{CheckReport, Instead, LostKey, RecoveryReport, SalvageReport};
 pub use types::stats::Stats;
+pub use types::table::{Table, TableStats};
 
 /// For the tools that prove and measure the store: not part of the interface, and free to change.
 #[doc(hidden)]

@@ -17,8 +17,8 @@ use quipu_medium::{LINE, Node, Region};
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{
-    ANCHOR_LEN, CHUNK_HEADER, ChainHeap, ChainLog, ChainPools, Chunk, GroupSettings, Groups, Item,
-    MEMTABLE_LEN, RECORD_HEADER, SUBTABLE_LEN, Written,
+    ANCHOR_LEN, CHUNK_HEADER, ChainError, ChainHeap, ChainLog, ChainPools, Chunk, GroupSettings, Groups,
+    Item, MEMTABLE_LEN, RECORD_HEADER, SUBTABLE_LEN, Supply, Written,
 };
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::{Certifier, Content, padded};
@@ -147,7 +147,7 @@ impl Run<'_> {
             let (mut made, mut item) = (self.made(thread)?, Item::default());
             Ok(move |_| {
                 made.add(self.batch, item.chunk(0));
-                log.commit(&mut item, None, |_| {}, look).map(drop).map_err(refused(stage))
+                log.commit(&mut item, Supply::default(), |_| {}, look).map(drop).map_err(refused(stage))
             })
         })
     }
@@ -160,7 +160,10 @@ impl Run<'_> {
             let (mut made, mut client, groups) = (self.made(thread)?, groups.client(thread), &groups);
             Ok(move |_| {
                 client.fill(|item| made.add(1, item.chunk(0)));
-                groups.commit(log, &mut client, None, |_| {}, look).map(drop).map_err(refused(stage))
+                groups
+                    .commit(log, &mut client, Supply::default(), |_| {}, look)
+                    .map(drop)
+                    .map_err(refused(stage))
             })
         })
     }
@@ -226,11 +229,11 @@ impl Run<'_> {
         let clock = Clock::resume(&space, CLOCK, false);
         let anchor = Anchor::open(region, &certifier, at).map_err(refused(STAGE))?;
         let pools = ChainPools { memtables: MEMTABLES, subtables: SUBTABLES };
-        let mut heap = ChainHeap::new(space.clone(), certifier, clock, pools, slots, 0);
+        let mut heap = ChainHeap::new(space.clone(), certifier, clock, pools, slots);
         let table = heap.create_subtable(NAME).map_err(refused(STAGE))?;
-        let recovered = heap.recover(&anchor).map_err(refused(STAGE))?;
+        let recovered = heap.recover(&anchor, |_| Ok::<_, ChainError>(())).map_err(refused(STAGE))?;
         let log = ChainLog::new(heap, self.grants, recovered);
-        log.open(0, table.created, None).map_err(refused(STAGE))?;
+        log.open(0, table.created).map_err(refused(STAGE))?;
         Ok(log)
     }
 }

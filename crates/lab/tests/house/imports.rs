@@ -38,7 +38,7 @@ pub const FLOORS: &[(&str, &[&[&str]])] = &[
             &["options"],
             &["engine"],
             &["walk"],
-            &["log", "slots"],
+            &["log", "slots", "tiered"],
             &["designs"],
             &["api"],
         ],

@@ -64,6 +64,11 @@ impl Snapshots {
         }
     }
 
+    /// Whether a snapshot was taken here.
+    pub fn have(&self, snapshot: &Snapshot) -> bool {
+        Arc::ptr_eq(&self.0, &snapshot.shared)
+    }
+
     /// The oldest number at which somebody reads.
     pub fn oldest(&self) -> Option<u64> {
         self.0.numbers.lock().first().copied()

@@ -49,44 +49,107 @@ impl<I: Index> Versions<I> {
         self.bytes.0.load(Ordering::Relaxed)
     }
 
-    /// Adds a version of a key, which is not visible yet, and purges others. The caller excludes other
-    /// writers of the key, which may come in any order of their numbers. `near` is the answer of
-    /// [`Index::prefetch_to_write`].
+    /// Adds a version of a key, and purges others. Returns the one that is superseded by it: the newest one
+    /// of before, or itself if it is older. The caller excludes other writers of the key. `near` is the
+    /// answer of [`Index::prefetch_to_write`].
     ///
     /// # Errors
     /// Those of the index; nothing has changed then. An index that [never fails](Index::NEVER_FAILS), or has
     /// [room](Index::make_room), has none.
     pub fn insert(
         &self,
-        (guard, key, near): (&Guard<'_>, Key<'_>, Option<u64>),
+        at: (&Guard<'_>, Key<'_>, Option<u64>),
         new: Version,
         horizon: &Horizon,
         retired: &mut Retired,
         number_of: impl Fn(Reference) -> u64,
-    ) -> Result<(), IndexError> {
+    ) -> Result<Option<Version>, IndexError> {
+        let (guard, key, near) = at;
         let old = self.index.get_near(guard, key, near, |_| true)?;
         let Some(old) = old else {
-            self.replace(guard, key, near, new.reference.word())?;
-            return Ok(());
+            self.replace(at, new.reference.word())?;
+            return Ok(None);
         };
-        let versions = &mut retired.versions;
+        let mut versions = self.all_of(guard, old, retired, number_of);
+        let place = versions.partition_point(|version| version.number > new.number);
+        let superseded = if place == 0 { versions[0] } else { new };
+        versions.insert(place, new);
+        purge(&mut versions, horizon);
+        self.put(at, old, versions, retired)?;
+        Ok(Some(superseded))
+    }
+
+    /// Purges the versions of a key, and shows the rest to `forget`: if that says so, nothing is left of the
+    /// key. The caller excludes other writers of the key.
+    ///
+    /// # Errors
+    /// Those of the index; nothing has changed then.
+    pub fn tidy(
+        &self,
+        at: (&Guard<'_>, Key<'_>, Option<u64>),
+        horizon: &Horizon,
+        retired: &mut Retired,
+        number_of: impl Fn(Reference) -> u64,
+        forget: impl FnOnce(&[Version]) -> bool,
+    ) -> Result<(), IndexError> {
+        let (guard, key, near) = at;
+        let Some(old) = self.index.get_near(guard, key, near, |_| true)? else { return Ok(()) };
+        let mut versions = self.all_of(guard, old, retired, number_of);
+        let before = versions.len();
+        purge(&mut versions, horizon);
+        if forget(&versions) {
+            retired.versions = versions;
+            self.index.take(guard, key, near, |_| true)?;
+            self.retire(guard, old, retired);
+        } else if versions.len() < before {
+            self.put(at, old, versions, retired)?;
+        } else {
+            retired.versions = versions;
+        }
+        Ok(())
+    }
+
+    /// The versions of a word, in the vector that is kept for it.
+    fn all_of(
+        &self,
+        guard: &Guard<'_>,
+        word: u64,
+        retired: &mut Retired,
+        number_of: impl Fn(Reference) -> u64,
+    ) -> Vec<Version> {
+        let mut versions = std::mem::take(&mut retired.versions);
         versions.clear();
         // SAFETY: all words of the index are made by `word_of`, and arrays are given back by `defer` alone,
         // after they have left the index.
-        match unsafe { found(old, guard) } {
+        match unsafe { found(word, guard) } {
             Found::One(reference) => versions.push(Version { number: number_of(reference), reference }),
             Found::Several(several) => versions.extend_from_slice(several),
         }
-        let at = versions.partition_point(|version| version.number > new.number);
-        versions.insert(at, new);
-        purge(versions, horizon);
-        let word = word_of(versions);
-        if let Err(error) = self.replace(guard, key, near, word) {
+        versions
+    }
+
+    /// Lets a key have these versions in place of those of its old word.
+    fn put(
+        &self,
+        at: (&Guard<'_>, Key<'_>, Option<u64>),
+        old: u64,
+        versions: Vec<Version>,
+        retired: &mut Retired,
+    ) -> Result<(), IndexError> {
+        let word = word_of(&versions);
+        retired.versions = versions;
+        if let Err(error) = self.replace(at, word) {
             // SAFETY: nobody has seen it.
             unsafe { give_back(word) };
             return Err(error);
         }
-        self.count(word, guard, u64::wrapping_add);
+        self.count(word, at.0, u64::wrapping_add);
+        self.retire(at.0, old, retired);
+        Ok(())
+    }
+
+    /// Gives back the array of a word that has left the index, once nobody can be reading it.
+    fn retire(&self, guard: &Guard<'_>, old: u64, retired: &mut Retired) {
         if has_array(old) {
             self.count(old, guard, u64::wrapping_sub);
             retired.words.push(old);
@@ -94,22 +157,16 @@ impl<I: Index> Versions<I> {
                 retired.defer(guard);
             }
         }
-        Ok(())
     }
 
-    fn replace(
-        &self,
-        guard: &Guard<'_>,
-        key: Key<'_>,
-        near: Option<u64>,
-        word: u64,
-    ) -> Result<(), IndexError> {
+    fn replace(&self, at: (&Guard<'_>, Key<'_>, Option<u64>), word: u64) -> Result<(), IndexError> {
+        let (guard, key, near) = at;
         let no_hash = |_| unreachable!("the index has keys");
         self.index.upsert(guard, key, word, near, |_| true, &no_hash).map(drop)
     }
 
     fn count(&self, word: u64, guard: &Guard<'_>, change: fn(u64, u64) -> u64) {
-        // SAFETY: as in `insert`.
+        // SAFETY: as in `all_of`.
         if let Found::Several(several) = unsafe { found(word, guard) } {
             let bytes = bytes_of(1 + 2 * several.len());
             let sum = |sum| Some(change(sum, bytes));
@@ -134,6 +191,22 @@ impl<I: Index> Versions<I> {
         Ok(self.select(guard, word, up_to, number_of))
     }
 
+    /// Shows where the newest version of a key most likely stands, to ask for its record ahead of a
+    /// [`get`](Versions::get).
+    #[inline]
+    pub fn glance(&self, guard: &Guard<'_>, key: Key<'_>, near: Option<u64>, show: impl FnOnce(Reference)) {
+        let Some(word) = self.index.candidate(guard, key, near) else { return };
+        // SAFETY: as in `all_of`.
+        match unsafe { found(word, guard) } {
+            Found::One(reference) => show(reference),
+            Found::Several(several) => {
+                if let Some(newest) = several.first() {
+                    show(newest.reference);
+                }
+            }
+        }
+    }
+
     /// The newest of a word's versions up to a number.
     #[inline]
     fn select(
@@ -143,7 +216,7 @@ impl<I: Index> Versions<I> {
         up_to: impl FnOnce() -> u64,
         number_of: impl Fn(Reference) -> u64,
     ) -> Option<Version> {
-        // SAFETY: as in `insert`.
+        // SAFETY: as in `all_of`.
         match unsafe { found(word, guard) } {
             Found::One(reference) => {
                 let up_to = up_to();

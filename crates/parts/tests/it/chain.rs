@@ -7,7 +7,7 @@ use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{
     ANCHOR_LEN, ChainError, ChainHeap, ChainLog, ChainPools, GroupSettings, Groups, Item, MEMTABLE_LEN,
-    Recovered, RecoveredMemtable, SUBTABLE_LEN, Written,
+    Recovered, RecoveredMemtable, SUBTABLE_LEN, Supply, Written,
 };
 use quipu_parts::heap::{Clock, ClockSettings, Reference};
 use quipu_parts::record::{Certifier, Content, Kind};
@@ -37,7 +37,7 @@ pub fn format(region: Region, memtables: u64) -> Arc<Space> {
     let at = objects.object_offset(anchor).expect("it is there");
     Anchor::create(space.region(), &certifier(), at);
     objects.commit(anchor);
-    let (heap, _) = open(&space, 0).expect("a new pool");
+    let (heap, _) = open(&space).expect("a new pool");
     for number in 0..3 {
         heap.create_subtable(&format!("table {number}")).expect("room");
     }
@@ -47,7 +47,7 @@ pub fn format(region: Region, memtables: u64) -> Arc<Space> {
 /// Lets so many of the pool's subtables take writes.
 pub fn open_tables(log: &ChainLog, count: usize) {
     for (table, subtable) in log.heap().subtables().expect("sound").iter().take(count).enumerate() {
-        log.open(table, subtable.created, None).expect("room");
+        log.open(table, subtable.created).expect("room");
     }
 }
 
@@ -56,35 +56,46 @@ pub fn certifier() -> Certifier {
 }
 
 /// Opens the heap and the anchor of a pool.
-pub fn open(space: &Arc<Space>, reserve: u32) -> Result<(ChainHeap, Anchor), ChainError> {
-    open_with(space, reserve, certifier(), SLOTS)
+pub fn open(space: &Arc<Space>) -> Result<(ChainHeap, Anchor), ChainError> {
+    open_with(space, certifier(), SLOTS)
 }
 
 /// The same with another certifier, and memtables of so many zones.
 pub fn open_with(
     space: &Arc<Space>,
-    reserve: u32,
     certifier: Certifier,
     slots: u32,
 ) -> Result<(ChainHeap, Anchor), ChainError> {
     let clock = Clock::resume(space, CLOCK, false);
     let at = space.pool(ANCHOR).and_then(|pool| pool.object_offset(ObjectId(0))).expect("the anchor");
     let anchor = Anchor::open(space.region(), &certifier, at)?;
-    Ok((ChainHeap::new(space.clone(), certifier, clock, POOLS, slots, reserve), anchor))
+    Ok((ChainHeap::new(space.clone(), certifier, clock, POOLS, slots), anchor))
+}
+
+/// Recovers all memtables of a heap.
+pub fn recover(heap: &mut ChainHeap, anchor: &Anchor) -> Result<Recovered, ChainError> {
+    heap.recover(anchor, |_| Ok(()))
 }
 
 /// Recovers a pool, and lets so many of its subtables take writes.
-fn log(space: &Arc<Space>, (reserve, tables): (u32, usize), grants: Grants) -> (ChainLog, Anchor) {
-    let (mut heap, anchor) = open(space, reserve).expect("sound");
-    let recovered = heap.recover(&anchor).expect("sound");
+pub fn log(space: &Arc<Space>, tables: usize, grants: Grants) -> (ChainLog, Anchor) {
+    let (mut heap, anchor) = open(space).expect("sound");
+    let recovered = recover(&mut heap, &anchor).expect("sound");
     let log = ChainLog::new(heap, grants, recovered);
     open_tables(&log, tables);
     (log, anchor)
 }
 
+/// Closes a log, and opens its pool anew.
+fn close(space: &Arc<Space>, log: ChainLog) -> (ChainHeap, Anchor) {
+    log.close().expect("nobody panicked");
+    drop(log);
+    open(space).expect("sound")
+}
+
 /// Recovers a pool, and reads all of it.
 fn recover_all(heap: &mut ChainHeap, anchor: &Anchor) -> BTreeMap<u64, Read> {
-    let recovered = heap.recover(anchor).expect("sound");
+    let recovered = recover(heap, anchor).expect("sound");
     read_all(heap, &recovered)
 }
 
@@ -141,7 +152,7 @@ fn write_items(log: &ChainLog, mark: &str, expected: &mut BTreeMap<u64, Read>) {
                 numbers.push(number);
             }
         };
-        let last = log.commit(&mut item, None, |_| {}, publish).expect("room");
+        let last = log.commit(&mut item, Supply::default(), |_| {}, publish).expect("room");
         assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]) && numbers.last() == Some(&last));
         assert!(log.visible() == last && item.is_empty());
     }
@@ -165,22 +176,22 @@ fn what_was_written_is_there_after_a_close_and_after_a_death() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 30);
     let mut expected = BTreeMap::new();
     for run in 0..3 {
-        let (own, anchor) = log(&space, (0, 2), Grants::default());
+        let (own, _) = log(&space, 2, Grants::default());
         let names: Vec<_> =
             own.heap().subtables().expect("sound").into_iter().map(|table| table.name).collect();
         assert_eq!(names, ["table 0", "table 1", "table 2"]);
         write_items(&own, &format!("{run}"), &mut expected);
-        // The same heap goes on after a close, and then dies.
-        let mut heap = own.close().expect("nobody panicked");
+        // The process goes on after a close, and then dies.
+        let (mut heap, anchor) = close(&space, own);
         let closed = bytes_of(&space);
         assert_eq!(recover_all(&mut heap, &anchor), expected);
         assert!(bytes_of(&space) == closed, "a pool that was closed is not changed");
-        let recovered = heap.recover(&anchor).expect("sound");
+        let recovered = recover(&mut heap, &anchor).expect("sound");
         let own = ChainLog::new(heap, Grants::default(), recovered);
         open_tables(&own, 2);
         write_items(&own, &format!("{run} again"), &mut expected);
         drop(own);
-        let (mut heap, anchor) = open(&space, 0).expect("sound");
+        let (mut heap, anchor) = open(&space).expect("sound");
         assert_eq!(recover_all(&mut heap, &anchor), expected);
     }
 }
@@ -190,7 +201,7 @@ fn what_was_written_is_there_after_a_close_and_after_a_death() {
 #[test]
 fn a_memtable_ends_at_the_end_of_an_item() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
-    let (own, _) = log(&space, (0, 2), Grants::default());
+    let (own, _) = log(&space, 2, Grants::default());
     let (mut item, mut next, mut count) = (Item::default(), Item::default(), 0);
     // Twice the bytes of a memtable, in items that lie across its end at some time.
     for nth in 0..2 * u64::from(SLOTS) * ZONE / 500 {
@@ -200,13 +211,13 @@ fn a_memtable_ends_at_the_end_of_an_item() {
         let publish = |written: &Written<'_>| {
             if written.table == 0 {
                 next.chunk(1).push(&Content::value(b"next", b""));
-                own.write(&mut next, None, |_| {}, |_| {}).expect("room");
+                own.write(&mut next, Supply::default(), |_| {}, |_| {}).expect("room");
             }
         };
-        own.commit(&mut item, None, |_| {}, publish).expect("room");
+        own.commit(&mut item, Supply::default(), |_| {}, publish).expect("room");
         count += 3;
         let dead = died(&space);
-        let (mut heap, anchor) = open(&dead, 0).expect("sound");
+        let (mut heap, anchor) = open(&dead).expect("sound");
         assert_eq!(recover_all(&mut heap, &anchor).len(), count, "after item {nth}");
     }
     // The first one is full, and has ended without a close. Its end mark is the word behind its first line.
@@ -218,52 +229,54 @@ fn a_memtable_ends_at_the_end_of_an_item() {
 #[test]
 fn a_close_leaves_nothing_to_recovery() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
-    let (own, anchor) = log(&space, (0, 1), Grants::default());
+    let (own, _) = log(&space, 1, Grants::default());
     let mut item = Item::default();
     for nth in 0..3 * u64::from(SLOTS) * ZONE / 500 {
         item.chunk(0).push(&Content::value(&nth.to_le_bytes(), &[1; 400]));
-        own.write(&mut item, None, |_| {}, |_| {}).expect("room");
+        own.write(&mut item, Supply::default(), |_| {}, |_| {}).expect("room");
     }
-    let mut heap = own.close().expect("nobody panicked");
+    let (mut heap, anchor) = close(&space, own);
     let closed = bytes_of(&space);
-    assert!(heap.recover(&anchor).expect("sound").memtables.len() > 2);
+    assert!(recover(&mut heap, &anchor).expect("sound").memtables.len() > 2);
     assert!(bytes_of(&space) == closed, "a pool that was closed is not changed");
 }
 
 #[test]
 fn records_come_once_and_pieces_without_any_are_none() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
-    let (own, anchor) = log(&space, (0, 3), Grants::default());
+    let (own, _) = log(&space, 3, Grants::default());
     let mut item = Item::default();
-    assert_eq!(own.commit(&mut item, None, |_| {}, |_| {}).expect("nothing to do"), 0);
+    assert_eq!(own.commit(&mut item, Supply::default(), |_| {}, |_| {}).expect("nothing to do"), 0);
     for _ in 0..3 {
         item.chunk(0);
         item.chunk(2).push(&Content::value(b"key", b"value"));
         item.chunk(1);
-        own.commit(&mut item, None, |_| {}, |_| {}).expect("room");
+        own.commit(&mut item, Supply::default(), |_| {}, |_| {}).expect("room");
         // It is empty now, and so this is nothing.
-        own.commit(&mut item, None, |_| {}, |_| {}).expect("nothing to do");
+        own.commit(&mut item, Supply::default(), |_| {}, |_| {}).expect("nothing to do");
     }
     let groups = Groups::new(GroupSettings { buckets: 1, records: 8, bytes: 1000, linger: 0 });
     let mut client = groups.client(0);
     client.fill(|item| item.chunk(1).push(&Content::value(b"key", b"value")));
     for _ in 0..2 {
-        groups.commit(&own, &mut client, None, |_| {}, |_| {}).expect("room, or nothing to do");
+        groups.commit(&own, &mut client, Supply::default(), |_| {}, |_| {}).expect("room, or nothing to do");
     }
-    let mut heap = own.close().expect("nobody panicked");
+    let (mut heap, anchor) = close(&space, own);
     assert_eq!(recover_all(&mut heap, &anchor).len(), 4);
 }
 
 #[test]
 fn a_full_pool_says_so_and_loses_nothing() {
+    const LEAVE: u32 = 2;
     for (len, memtables) in [(1 << 20, 3), (64 << 10, 100)] {
         let space = format(Region::dram(len, Pages::Ordinary).expect("memory"), memtables);
-        let (log, _) = log(&space, (1, 1), Grants::Ticket);
+        let (log, _) = log(&space, 1, Grants::Ticket);
         let (mut item, mut count) = (Item::default(), 0u64);
+        let supply = Supply { leave: LEAVE, ..Supply::default() };
         let refused = loop {
             item.clear();
             item.chunk(0).push(&Content::value(&count.to_le_bytes(), &[1; 300]));
-            match log.commit(&mut item, None, |_| {}, |_| {}) {
+            match log.commit(&mut item, supply, |_| {}, |_| {}) {
                 Ok(_) => count += 1,
                 Err(error) => break error,
             }
@@ -271,12 +284,13 @@ fn a_full_pool_says_so_and_loses_nothing() {
         let is_right = matches!(refused, ChainError::NoMemtable { .. }) == (memtables == 3)
             && matches!(refused, ChainError::Full(_)) == (memtables == 100);
         assert!(is_right && count > 50, "{refused} after {count}");
+        assert!(memtables == 3 || space.free_zones() == LEAVE, "{} zones are free", space.free_zones());
         item.clear();
         item.chunk(0).push(&Content::value(b"long", &[1; ZONE as usize]));
-        let refused = log.commit(&mut item, None, |_| {}, |_| {}).expect_err("longer than a zone");
+        let refused = log.commit(&mut item, supply, |_| {}, |_| {}).expect_err("longer than a zone");
         assert!(matches!(refused, ChainError::TooLong { .. }));
         drop(log);
-        let (mut heap, anchor) = open(&space, 1).expect("sound");
+        let (mut heap, anchor) = open(&space).expect("sound");
         assert_eq!(recover_all(&mut heap, &anchor).len() as u64, count);
     }
 }
@@ -285,27 +299,27 @@ fn a_full_pool_says_so_and_loses_nothing() {
 #[test]
 fn damage_is_not_taken_for_the_end() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
-    let (log, _) = log(&space, (0, 2), Grants::default());
+    let (log, _) = log(&space, 2, Grants::default());
     let (mut item, mut places) = (Item::default(), Vec::new());
     for nth in 0..20u64 {
         item.clear();
         item.chunk((nth % 2) as usize).push(&Content::value(&nth.to_le_bytes(), &[1; 200]));
         let publish = |written: &Written<'_>| places.extend(written.references());
-        log.commit(&mut item, None, |_| {}, publish).expect("room");
+        log.commit(&mut item, Supply::default(), |_| {}, publish).expect("room");
     }
     drop(log);
     let shift = ZONE.trailing_zeros();
     let at = |place: &Reference| space.zone_offset(place.zone(shift)) + place.offset(shift);
-    let recover = || {
-        let (mut heap, anchor) = open(&space, 0).expect("sound");
-        heap.recover(&anchor).map(|recovered| recovered.cut)
+    let cut = || {
+        let (mut heap, anchor) = open(&space).expect("sound");
+        recover(&mut heap, &anchor).map(|recovered| recovered.cut)
     };
     // The last item was not below any floor, so its loss cannot be told from a crash.
     for place in &places[..19] {
         for at in [at(place), at(place) + 32] {
             let sound = space.region().load(at);
             space.region().store(at, sound ^ 1 << 17);
-            assert!(matches!(recover(), Err(ChainError::Missing(_))), "damage at {at}");
+            assert!(matches!(cut(), Err(ChainError::Missing(_))), "damage at {at}");
             space.region().store(at, sound);
         }
     }
@@ -313,8 +327,8 @@ fn damage_is_not_taken_for_the_end() {
     let last = at(&places[19]);
     let sound = space.region().load(last);
     space.region().store(last, u64::MAX);
-    let (mut heap, anchor) = open(&space, 0).expect("sound");
-    let recovered = heap.recover(&anchor).expect("the end");
+    let (mut heap, anchor) = open(&space).expect("sound");
+    let recovered = recover(&mut heap, &anchor).expect("the end");
     space.region().store(last, sound);
     // Once they have ended, memtables that lose a chunk are damaged, also to a reader.
     let middle = at(&places[8]) + 32;
@@ -323,7 +337,7 @@ fn damage_is_not_taken_for_the_end() {
     // SAFETY: nobody writes.
     let read = unsafe { heap.records(memtable, *end, |_| {}) };
     assert!(matches!(read, Err(ChainError::Damaged { .. })));
-    assert!(matches!(recover(), Err(ChainError::Damaged { .. })));
+    assert!(matches!(cut(), Err(ChainError::Damaged { .. })));
 }
 
 /// An item costs one fence, and the lines of its chunks: no more for several memtables, and none is read.
@@ -331,14 +345,14 @@ fn damage_is_not_taken_for_the_end() {
 fn an_item_costs_one_fence_and_its_own_lines() {
     let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
     let space = format(region.clone(), 16);
-    let (log, _) = log(&space, (0, 3), Grants::default());
+    let (log, _) = log(&space, 3, Grants::default());
     let mut item = Item::default();
     let mut commit = |tables: usize, records: usize, value: usize| {
         item.clear();
         for record in 0..records {
             item.chunk(record % tables).push(&Content::value(&[1; 8], &vec![2; value]));
         }
-        log.commit(&mut item, None, |_| {}, |_| {}).expect("room");
+        log.commit(&mut item, Supply::default(), |_| {}, |_| {}).expect("room");
     };
     // The first ones draw numbers, and each makes the next zone of a memtable ready.
     (1..=3).for_each(|tables| commit(tables, tables, 8));
@@ -361,7 +375,7 @@ fn clients_that_meet_write_one_item() {
     const WRITES: u32 = 300;
     for records in [1, 3, 100] {
         let space = format(Region::dram(4 << 20, Pages::Ordinary).expect("memory"), 200);
-        let (log, anchor) = log(&space, (0, 2), Grants::default());
+        let (log, _) = log(&space, 2, Grants::default());
         let groups = Groups::new(GroupSettings { buckets: 1, records, bytes: 2000, linger: 0 });
         let items = AtomicU64::new(0);
         std::thread::scope(|scope| {
@@ -379,7 +393,8 @@ fn clients_that_meet_write_one_item() {
                         let counted = |_: &_| {
                             items.fetch_add(1, Ordering::Relaxed);
                         };
-                        let last = groups.commit(log, &mut own, None, counted, |_| {}).expect("room");
+                        let last =
+                            groups.commit(log, &mut own, Supply::default(), counted, |_| {}).expect("room");
                         assert!(last > before && log.visible() >= last);
                         before = last;
                     }
@@ -389,7 +404,7 @@ fn clients_that_meet_write_one_item() {
         let all = u64::from(WRITES) * CLIENTS as u64;
         let items = items.into_inner();
         assert!(items <= all && (records > 1 || items == all), "{items} items for {all} writes");
-        let mut heap = log.close().expect("nobody panicked");
+        let (mut heap, anchor) = close(&space, log);
         let found = recover_all(&mut heap, &anchor);
         assert_eq!(found.len() as u64, all * 2);
         let mut next = BTreeMap::new();
@@ -405,7 +420,7 @@ fn clients_that_meet_write_one_item() {
 #[test]
 fn a_full_pool_refuses_each_client_of_a_group() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 3);
-    let (log, anchor) = log(&space, (0, 1), Grants::default());
+    let (log, _) = log(&space, 1, Grants::default());
     let groups = Groups::new(GroupSettings { buckets: 1, records: 8, bytes: 4000, linger: 2 });
     let written: usize = std::thread::scope(|scope| {
         let clients = (0..4).map(|client| {
@@ -414,7 +429,7 @@ fn a_full_pool_refuses_each_client_of_a_group() {
                 let mut own = groups.client(client);
                 let mut write = |nth: usize| {
                     own.fill(|item| item.chunk(0).push(&Content::value(&nth.to_le_bytes(), &[1; 300])));
-                    groups.commit(log, &mut own, None, |_| {}, |_| {})
+                    groups.commit(log, &mut own, Supply::default(), |_| {}, |_| {})
                 };
                 let full = (0..).map(&mut write).take_while(Result::is_ok).count();
                 assert!(matches!(write(full), Err(ChainError::NoMemtable { count: 3 })));
@@ -423,7 +438,7 @@ fn a_full_pool_refuses_each_client_of_a_group() {
         });
         clients.collect::<Vec<_>>().into_iter().map(|client| client.join().expect("no panic")).sum()
     });
-    let mut heap = log.close().expect("nobody panicked");
+    let (mut heap, anchor) = close(&space, log);
     assert_eq!(recover_all(&mut heap, &anchor).len(), written);
 }
 
@@ -431,12 +446,12 @@ fn a_full_pool_refuses_each_client_of_a_group() {
 #[test]
 fn no_number_is_used_twice_when_a_superblock_is_lost() {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 30);
-    let (own, _) = log(&space, (0, 1), Grants::default());
+    let (own, _) = log(&space, 1, Grants::default());
     let mut item = Item::default();
     let (mut last, mut is_tried) = (0, false);
     for nth in 0..760u64 {
         item.chunk(0).push(&Content::value(&nth.to_le_bytes(), b""));
-        last = own.commit(&mut item, None, |_| {}, |_| {}).expect("room");
+        last = own.commit(&mut item, Supply::default(), |_| {}, |_| {}).expect("room");
     }
     let bytes = bytes_of(&space);
     for copy in 0..2usize {
@@ -449,19 +464,19 @@ fn no_number_is_used_twice_when_a_superblock_is_lost() {
         let space = Arc::new(space);
         let clock = Clock::resume(&space, CLOCK, true);
         is_tried |= Clock::resume(&space, CLOCK, true).draw(&space) <= last;
-        let mut heap = ChainHeap::new(space.clone(), certifier(), clock, POOLS, SLOTS, 0);
+        let mut heap = ChainHeap::new(space.clone(), certifier(), clock, POOLS, SLOTS);
         let at = space.pool(ANCHOR).and_then(|pool| pool.object_offset(ObjectId(0))).expect("the anchor");
         let anchor = Anchor::open(space.region(), &certifier(), at).expect("sound");
-        let recovered = heap.recover(&anchor).expect("sound");
+        let recovered = recover(&mut heap, &anchor).expect("sound");
         assert_eq!(recovered.cut, last);
         let late = heap.create_subtable("late").expect("room").created;
         assert!(late > last, "a table would have the number of another one");
         let own = ChainLog::new(heap, Grants::default(), recovered);
         open_tables(&own, 1);
         item.chunk(0).push(&Content::value(b"after", b""));
-        assert!(own.commit(&mut item, None, |_| {}, |_| {}).expect("room") > last);
+        assert!(own.commit(&mut item, Supply::default(), |_| {}, |_| {}).expect("room") > last);
         drop(own);
-        let (mut heap, anchor) = open(&space, 0).expect("sound");
+        let (mut heap, anchor) = open(&space).expect("sound");
         assert_eq!(recover_all(&mut heap, &anchor).len(), 761);
     }
     assert!(is_tried, "one copy alone lets the clock go back");

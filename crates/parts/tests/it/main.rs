@@ -13,6 +13,7 @@ mod cceh_pm;
 mod cceh_threads;
 mod chain;
 mod chain_crash;
+mod chain_usage;
 mod commit;
 mod crashes;
 mod epoch;

@@ -38,6 +38,7 @@ fn name(key: u8) -> Vec<u8> {
 #[derive(Clone, Debug)]
 enum Step {
     Write { key: u8, deletes: bool },
+    Tidy { key: u8, forgets: bool },
     Show,
     Snapshot,
     Drop(usize),
@@ -45,7 +46,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let write = (0..8u8, any::<bool>()).prop_map(|(key, deletes)| Step::Write { key, deletes });
-    let step = prop_oneof![6 => write, 2 => Just(Step::Show), 1 => Just(Step::Snapshot), 1 => (0..8usize).prop_map(Step::Drop)];
+    let tidy = (0..8u8, any::<bool>()).prop_map(|(key, forgets)| Step::Tidy { key, forgets });
+    let step = prop_oneof![6 => write, 2 => tidy, 2 => Just(Step::Show), 1 => Just(Step::Snapshot), 1 => (0..8usize).prop_map(Step::Drop)];
     proptest::collection::vec(step, 0..200)
 }
 
@@ -93,11 +95,31 @@ proptest! {
             match step {
                 Step::Write { key, deletes } => {
                     last += 1;
+                    let before = newest(&model, key, last);
                     model.entry(key).or_default().push((last, deletes));
                     snapshots.horizon(|| visible, &mut horizon);
                     let name = name(key);
                     let at = (&guard, key_of(&name), None);
-                    table.insert(at, version(last, deletes), &horizon, &mut retired, number_of).expect("room");
+                    let new = version(last, deletes);
+                    let older = table.insert(at, new, &horizon, &mut retired, number_of).expect("room");
+                    prop_assert_eq!(older, before);
+                }
+                Step::Tidy { key, forgets } => {
+                    snapshots.horizon(|| visible, &mut horizon);
+                    let name = name(key);
+                    let (at, mut shown) = ((&guard, key_of(&name), None), Vec::new());
+                    let forget = |versions: &[Version]| {
+                        shown.extend_from_slice(versions);
+                        forgets
+                    };
+                    table.tidy(at, &horizon, &mut retired, number_of, forget).expect("sound");
+                    prop_assert_eq!(shown.first().copied(), newest(&model, key, last));
+                    let readers = || horizon.snapshots.iter().copied().chain(visible..=last);
+                    let is_read = |version| readers().any(|up_to| newest(&model, key, up_to) == Some(version));
+                    prop_assert!(shown.iter().skip(1).all(|version| is_read(*version)), "{:?}", shown);
+                    if forgets {
+                        model.remove(&key);
+                    }
                 }
                 Step::Show => visible = last,
                 Step::Snapshot => taken.push(snapshots.take(|| visible)),
@@ -137,6 +159,61 @@ fn arrays_stay_short() {
     write(2000);
     assert_eq!(table.bytes(), 8 * (1 + 2 * 2));
     retired.defer(&participant.pin());
+}
+
+/// Purges without a write, and keys of which nothing stays.
+#[test]
+fn a_key_is_tidied_and_forgotten() {
+    let epochs = Collector::new();
+    let participant = epochs.register();
+    let (table, snapshots) = (table(&epochs), Snapshots::default());
+    let (mut horizon, mut retired) = (Horizon::default(), Retired::default());
+    let guard = participant.pin();
+    let array = |versions: u64| 8 * (1 + 2 * versions);
+    let mut tidy = |key: &[u8], visible: u64, forgets: bool| {
+        let mut shown = None;
+        snapshots.horizon(|| visible, &mut horizon);
+        let forget = |versions: &[Version]| {
+            shown = Some(versions.iter().map(|version| version.number).collect::<Vec<_>>());
+            forgets
+        };
+        table.tidy((&guard, key_of(key), None), &horizon, &mut retired, number_of, forget).expect("sound");
+        (shown, table.bytes())
+    };
+    let read = |key: &[u8], up_to: u64| {
+        let found = table.get((&guard, key_of(key), None), || up_to, number_of).expect("sound");
+        found.map(|version| version.number)
+    };
+    let write = |key: &[u8], number: u64, retired: &mut Retired| {
+        let (at, horizon) = ((&guard, key_of(key), None), Horizon::default());
+        table.insert(at, version(number, number == 5), &horizon, retired, number_of).expect("room")
+    };
+    let mut written = Retired::default();
+    // Nobody has looked anywhere yet, so that a write purges nothing.
+    let older: Vec<_> = (1..=5).map(|number| write(b"key", number, &mut written)).collect();
+    let expected: Vec<_> = (0..5).map(|number| (number > 0).then(|| version(number, false))).collect();
+    assert_eq!((older, table.bytes()), (expected, array(5)));
+    write(b"other", 6, &mut written);
+    assert_eq!(tidy(b"nothing", 6, true), (None, array(5)), "of a key without versions nothing is shown");
+    let [low, high] = [2, 4].map(|number| snapshots.take(|| number));
+    assert_eq!(tidy(b"key", 4, false), (Some(vec![5, 4, 2]), array(3)));
+    assert_eq!([5, 4, 3, 2, 1].map(|up_to| read(b"key", up_to)), [Some(5), Some(4), Some(2), Some(2), None]);
+    drop(high);
+    // Readers at 4 may still come.
+    assert_eq!(tidy(b"key", 4, false), (Some(vec![5, 4, 2]), array(3)));
+    assert_eq!(tidy(b"key", 5, false), (Some(vec![5, 2]), array(2)));
+    assert_eq!(tidy(b"key", 5, false), (Some(vec![5, 2]), array(2)), "nothing to do");
+    drop(low);
+    assert_eq!(tidy(b"key", 5, false), (Some(vec![5]), 0), "one version takes no array");
+    assert_eq!(tidy(b"key", 5, true), (Some(vec![5]), 0));
+    assert_eq!((read(b"key", 9), read(b"other", 9)), (None, Some(6)));
+    assert_eq!(tidy(b"key", 5, true), (None, 0), "it is gone");
+    assert_eq!(write(b"key", 7, &mut written), None, "it begins anew");
+    // A key is forgotten with its array, too.
+    write(b"key", 8, &mut written);
+    assert_eq!(tidy(b"key", 6, true), (Some(vec![8, 7]), 0));
+    assert_eq!(read(b"key", 9), None);
+    [&mut retired, &mut written].into_iter().for_each(|retired| retired.defer(&guard));
 }
 
 /// Transfers between keys, each an item of two records; every snapshot and every scan sees one sum, and plain

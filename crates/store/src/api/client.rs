@@ -3,10 +3,12 @@
 mod decide;
 
 use crate::api::guard::Guard;
+use crate::api::tables::Snapshot;
 use crate::engine::{AT_ONCE, Engine, InPlace};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
+use crate::types::table::Table;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -298,6 +300,25 @@ impl Client {
     /// ```
     pub fn pin(&self) -> Guard<'_> {
         Guard::of(&*self.session)
+    }
+}
+
+impl Client {
+    /// Reads the state of a snapshot, as long as the guard lives.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a snapshot of another store; [`Error::Unsupported`] for a design without
+    /// snapshots.
+    pub fn pin_at(&self, snapshot: &Snapshot) -> Result<Guard<'_>, Error> {
+        Guard::at(&*self.session, snapshot)
+    }
+
+    /// Another client, for a table; see [`Store::create_table`](crate::Store::create_table).
+    ///
+    /// # Errors
+    /// [`Error::TableDropped`]; [`Error::Unsupported`] for a design without tables.
+    pub fn on(&self, table: &Table) -> Result<Client, Error> {
+        Ok(Client { session: self.session.on(table.id)? })
     }
 }
 

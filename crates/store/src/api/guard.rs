@@ -1,5 +1,6 @@
 //! [`Guard`]: reads of a pinned store, in place where the design allows it.
 
+use crate::api::tables::Snapshot;
 use crate::engine::{Head, Pinned, Session};
 use crate::types::change::Expiry;
 use crate::types::error::Error;
@@ -18,6 +19,10 @@ pub struct Guard<'c> {
 impl<'c> Guard<'c> {
     pub(crate) fn of(session: &'c dyn Session) -> Guard<'c> {
         Guard { session, pinned: session.pin() }
+    }
+
+    pub(crate) fn at(session: &'c dyn Session, snapshot: &Snapshot) -> Result<Guard<'c>, Error> {
+        Ok(Guard { session, pinned: session.pin_at(&snapshot.0)? })
     }
 }
 

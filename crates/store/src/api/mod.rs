@@ -4,3 +4,4 @@ pub(crate) mod client;
 pub(crate) mod guard;
 mod sizes;
 pub(crate) mod store;
+pub(crate) mod tables;

@@ -33,7 +33,7 @@ const NUMBERS_END: u64 = 1 << 61;
 pub struct Store {
     // Dropped first: its threads share the engine.
     workers: Workers,
-    engine: Arc<dyn Engine>,
+    pub(super) engine: Arc<dyn Engine>,
     design: Design,
     recovery: RecoveryReport,
     /// Whether jobs have threads, where they can.
@@ -318,12 +318,13 @@ fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<
     check_len(design, region.len())?;
     let mut secret = [0; 32];
     region.entropy(&mut secret);
+    let pool = NewPool { len: region.len(), zone_size, medium };
     let format = FormatOptions {
         zone_size,
         design: design.id(),
-        settings: (design.recipe().remember)(options, &NewPool { zone_size, medium }),
+        settings: (design.recipe().remember)(options, &pool),
         features: design.can().features,
-        pools: Vec::new(),
+        pools: (design.recipe().object_pools)(&pool),
         nodes: region.nodes(),
         free_list: options.free_list,
         secret,
@@ -343,7 +344,7 @@ fn open(
 ) -> Result<Store, Error> {
     let superblock = Space::probe(&region)?;
     let design = check_superblock(&superblock, options)?;
-    let pool = NewPool { zone_size: superblock.zone_size(), medium: region.kind() };
+    let pool = NewPool { len: region.len(), zone_size: superblock.zone_size(), medium: region.kind() };
     options.agree_with(design, &superblock.settings, &pool)?;
     let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
     let rebooted = superblock.boot_id != region.boot_id();

@@ -7,7 +7,7 @@
 //! its length, a client writes hot and cold records to segments of their own, and compaction asks no index
 //! which records are live.
 
-use super::{Description, Design, NewPool, Recipe};
+use super::{Description, Design, NO_OBJECTS, NewPool, Recipe};
 use crate::designs::settings::{CCEH, PACMAN, SHORTCUT};
 use crate::log::LogParts;
 use crate::options::Options;
@@ -81,6 +81,7 @@ pub(super) const M: Recipe = Recipe {
         can: M_PARTS.capabilities(),
     },
     settings: &[PACMAN, SHORTCUT],
+    object_pools: NO_OBJECTS,
     remember: |options, pool| kept(NodePlace::Dram, options, pool),
     recall: |bytes, options| {
         let FlatSettings { techniques, shape, .. } = FlatSettings::decode(bytes)?;

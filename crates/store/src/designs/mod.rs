@@ -10,12 +10,13 @@ pub mod quipu;
 pub(crate) mod settings;
 pub mod viper;
 pub mod viper_pacman;
+pub mod xp;
 
 use crate::engine::site::{NewPool, Opened, Site};
 use crate::options::Options;
 pub use crate::types::design::{Capabilities, Description, Design};
 use crate::types::error::Error;
-use quipu_parts::space::SETTINGS_LEN;
+use quipu_parts::space::{PoolSpec, SETTINGS_LEN};
 use settings::Setting;
 use std::fmt;
 use std::str::FromStr;
@@ -31,6 +32,7 @@ const RECIPES: &[&Recipe] = &[
     &viper_pacman::RECIPE,
     &mpkv::MPKV,
     &mpkv::BASELINE,
+    &xp::RECIPE,
     #[cfg(test)]
     &crate::engine::toy::RECIPE,
 ];
@@ -41,6 +43,8 @@ pub(crate) struct Recipe {
     pub(crate) description: Description,
     /// The settings that its pools keep, by the parts that have them.
     pub(crate) settings: &'static [&'static [Setting]],
+    /// The object pools of a new pool; most designs have none.
+    pub(crate) object_pools: fn(&NewPool) -> Vec<PoolSpec>,
     /// The settings of a new pool with these options, for its superblock.
     pub(crate) remember: fn(&Options, &NewPool) -> [u8; SETTINGS_LEN],
     /// Sets the options to the settings in a superblock.
@@ -48,6 +52,9 @@ pub(crate) struct Recipe {
     /// Opens the walk of a pool.
     pub(crate) open: fn(Site<'_>) -> Result<Opened, Error>,
 }
+
+/// The object pools of a design that has none.
+const NO_OBJECTS: fn(&NewPool) -> Vec<PoolSpec> = |_| Vec::new();
 
 /// Choices of every design besides its [settings](crate::Setting), with their meaning.
 pub const SWITCHES: &[(&str, &str)] = &[

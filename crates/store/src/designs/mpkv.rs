@@ -5,7 +5,7 @@
 //! them. The walk is that of the designs `flatstore` with an index in the pool. The paper leaves open how the
 //! background recycles logs (section 2); PACMAN's compaction does it here.
 
-use super::{Description, Design, Recipe};
+use super::{Description, Design, NO_OBJECTS, Recipe};
 use crate::designs::settings::TABLE;
 use crate::log::LogParts;
 use crate::settings::bucket_table::{self, MpkvSettings};
@@ -67,6 +67,7 @@ pub(super) const MPKV: Recipe = Recipe {
         can: PARTS.capabilities(),
     },
     settings: &[TABLE],
+    object_pools: NO_OBJECTS,
     remember: |options, pool| {
         let table = bucket_table::fitted(options.table, pool.zone_size);
         MpkvSettings { table, root: FromZeros::new_zeroed() }.encode()

@@ -4,7 +4,7 @@
 //! index that is rebuilt at open: from the checkpoint of a clean close, else by all threads from a scan of
 //! the segments.
 
-use super::{Description, Design, Recipe};
+use super::{Description, Design, NO_OBJECTS, Recipe};
 use crate::log::LogParts;
 use crate::settings::techniques::{Shortcut, Techniques};
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
@@ -41,6 +41,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         can: PARTS.capabilities(),
     },
     settings: &[],
+    object_pools: NO_OBJECTS,
     remember: |_, _| [0; _],
     recall: |_, _| Ok(()),
     open: |site| {

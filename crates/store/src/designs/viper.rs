@@ -6,7 +6,7 @@
 //! third to delete the old record before the put returns, unless a later put does that
 //! (`store/src/slots/late.rs`). An index in the pool has one more for each change of it.
 
-use super::{Description, Design, Recipe};
+use super::{Description, Design, NO_OBJECTS, Recipe};
 use crate::designs::settings::{CCEH, SLOTS, VIPER};
 use crate::settings::image::{Image, refused};
 use crate::settings::offset_map::NodePlace;
@@ -52,6 +52,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         can: PARTS.capabilities(),
     },
     settings: &[VIPER, SLOTS, CCEH],
+    object_pools: NO_OBJECTS,
     remember: |options, pool| {
         let slots = SlotSettings { techniques: SlotTechniques::default(), ..options.slots };
         PoolSettings::fitted(slots, options.offset_map, pool.zone_size).encode()

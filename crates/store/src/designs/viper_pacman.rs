@@ -7,7 +7,7 @@
 //! live records of a block move under one fence. Hot records lie apart. Without any of the techniques it is
 //! the raw store, which is `viper` with records of any size.
 
-use super::{Description, Design, Recipe, viper};
+use super::{Description, Design, NO_OBJECTS, Recipe, viper};
 use crate::designs::settings::{CCEH, PACMAN, SLOTS};
 use crate::settings::image::{Image, refused};
 use crate::settings::offset_map::{NodePlace, OffsetMap};
@@ -53,6 +53,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         can: RAW.capabilities(),
     },
     settings: &[SLOTS, CCEH, PACMAN],
+    object_pools: NO_OBJECTS,
     remember: |options, pool| {
         let Techniques { reduce, separate, batch, .. } = options.techniques;
         let slots = SlotSettings { techniques: SlotTechniques { reduce, separate, batch }, ..options.slots };

@@ -14,12 +14,14 @@ use crate::types::error::Error;
 use crate::types::iter::{KeyItem, Pair};
 use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
+use crate::types::table::{Table, TableStats};
 #[cfg(doc)]
 use crate::{Client, Guard};
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::epoch;
 use quipu_parts::heap::Clock;
 use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
+use quipu_parts::versions::Snapshot;
 use smallbox::SmallBox;
 use std::any::Any;
 use std::borrow::Cow;
@@ -51,6 +53,31 @@ pub(crate) trait Engine: Send + Sync {
 
     /// Longest key and longest value, in bytes.
     fn limits(&self) -> (u64, u64);
+
+    /// As [`Store::create_table`](crate::Store::create_table).
+    fn create_table(&self, _name: &str) -> Result<Table, Error> {
+        Err(Error::Unsupported { what: NO_TABLES })
+    }
+
+    /// As [`Store::tables`](crate::Store::tables).
+    fn tables(&self) -> Result<Vec<Table>, Error> {
+        Err(Error::Unsupported { what: NO_TABLES })
+    }
+
+    /// As [`Store::drop_table`](crate::Store::drop_table), by the table's number.
+    fn drop_table(&self, _id: u64) -> Result<(), Error> {
+        Err(Error::Unsupported { what: NO_TABLES })
+    }
+
+    /// As [`Store::table_stats`](crate::Store::table_stats), by the table's number.
+    fn table_stats(&self, _id: u64) -> Result<TableStats, Error> {
+        Err(Error::Unsupported { what: NO_TABLES })
+    }
+
+    /// The state that is visible now.
+    fn snapshot(&self) -> Result<Snapshot, Error> {
+        Err(Error::Unsupported { what: NO_SNAPSHOTS })
+    }
 
     /// The options of this handle that are in force.
     fn in_force(&self) -> InForce {
@@ -97,6 +124,10 @@ pub(crate) trait Engine: Send + Sync {
         Err(Error::Unsupported { what: NO_SALVAGE })
     }
 }
+
+/// The missing capabilities of designs without an order over all writes.
+pub(crate) const NO_TABLES: &str = "tables";
+pub(crate) const NO_SNAPSHOTS: &str = "snapshots";
 
 /// The missing capability of a design whose pools cannot be salvaged, for the error.
 pub(crate) const NO_SALVAGE: &str =
@@ -246,6 +277,16 @@ pub(crate) trait Session: Send + Any {
     /// As [`Client::pin`].
     fn pin(&self) -> Pinned<'_>;
 
+    /// As [`Client::pin_at`].
+    fn pin_at(&self, _snapshot: &Snapshot) -> Result<Pinned<'_>, Error> {
+        Err(Error::Unsupported { what: NO_SNAPSHOTS })
+    }
+
+    /// As [`Client::on`], by the table's number.
+    fn on(&self, _table: u64) -> Result<InPlace, Error> {
+        Err(Error::Unsupported { what: NO_TABLES })
+    }
+
     /// The value of a key, in place where it can be.
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error>;
 
@@ -305,8 +346,7 @@ pub(crate) trait Session: Send + Any {
 /// has versions.
 pub(crate) struct Pinned<'s> {
     epoch: Option<epoch::Guard<'s>>,
-    /// That number; zero for a walk without versions.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for walks with versions"))]
+    /// That number; zero to look at what is there now.
     pub(crate) at: u64,
 }
 
@@ -316,8 +356,13 @@ impl<'s> Pinned<'s> {
         Pinned { epoch: Some(epoch), at: 0 }
     }
 
+    /// For such a walk, to see the state at a number.
+    pub(crate) fn by_epoch_at(epoch: epoch::Guard<'s>, at: u64) -> Pinned<'s> {
+        Pinned { epoch: Some(epoch), at }
+    }
+
     /// For a walk that sees the state at a number.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for walks with versions"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "for walks without epochs"))]
     pub(crate) fn at(number: u64) -> Pinned<'s> {
         Pinned { epoch: None, at: number }
     }

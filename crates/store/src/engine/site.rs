@@ -38,6 +38,7 @@ pub(crate) struct Existing<'o> {
 }
 
 pub(crate) struct NewPool {
+    pub(crate) len: u64,
     pub(crate) zone_size: u64,
     pub(crate) medium: MediumKind,
 }

@@ -26,6 +26,7 @@ pub(crate) const RECIPE: Recipe = Recipe {
     design: TOY,
     description: Description { name: "toy", paper: "", parts: &[], can: Capabilities::NONE },
     settings: &[],
+    object_pools: |_| Vec::new(),
     remember: |_, _| [0; _],
     recall: |_, _| Ok(()),
     open: |site| {

@@ -8,6 +8,7 @@
 //! the last gets a record: otherwise a reader could see a value that the batch itself overwrites.
 
 use super::{Session, Spine};
+use crate::engine::NO_TABLES;
 use crate::options::Twin;
 use crate::types::batch::WriteBatch;
 use crate::types::error::Error;
@@ -18,6 +19,9 @@ use quipu_parts::record::{Content, Kind, frame_len};
 impl<I: Index> Spine<I> {
     /// Carries out a batch; it is durable when this returns.
     pub(crate) fn write_batch(&self, session: &mut Session, batch: &WriteBatch) -> Result<(), Error> {
+        if batch.names_tables() {
+            return Err(Error::Unsupported { what: NO_TABLES });
+        }
         if I::DURABLE {
             return Err(Error::Unsupported { what: "atomic batches" });
         }

@@ -60,6 +60,7 @@ pub(crate) fn refused(what: &'static str) -> Error {
 mod tests {
     use super::*;
     use crate::settings::bucket_table::MpkvSettings;
+    use crate::settings::memtables::TieredSettings;
     use crate::settings::offset_map::{NodePlace, OffsetMap};
     use crate::settings::slots::PoolSettings;
     use crate::settings::techniques::{FlatSettings, Shortcut, Techniques};
@@ -105,6 +106,15 @@ mod tests {
     fn images_of_bucket_tables() {
         let tables = [BucketSettings::default(), BucketSettings::paper(1 << 30), BucketSettings::tiny()];
         prove(tables.map(|table| MpkvSettings { table: table.in_range(), root: some_root() }));
+    }
+
+    #[test]
+    fn images_of_memtables() {
+        prove(
+            [1, 16, 0x1234_5678]
+                .map(|slots| TieredSettings { root: some_root(), ..TieredSettings::new(slots) }),
+        );
+        assert_eq!(TieredSettings::new(0x0102).encode()[..12], *b"TIER\x02\x01\0\0\0\0\0\0");
     }
 
     #[test]

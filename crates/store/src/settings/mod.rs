@@ -2,6 +2,7 @@
 
 pub(crate) mod bucket_table;
 pub(crate) mod image;
+pub(crate) mod memtables;
 pub(crate) mod offset_map;
 pub(crate) mod slots;
 pub(crate) mod techniques;
@@ -12,5 +13,10 @@ use quipu_parts::table::Table;
 /// The fields of every image.
 #[doc(hidden)]
 pub fn settings_tables() -> Vec<Table> {
-    vec![bucket_table::MpkvSettings::table(), slots::PoolSettings::table(), techniques::FlatSettings::table()]
+    vec![
+        bucket_table::MpkvSettings::table(),
+        memtables::TieredSettings::table(),
+        slots::PoolSettings::table(),
+        techniques::FlatSettings::table(),
+    ]
 }

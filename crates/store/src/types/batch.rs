@@ -1,5 +1,6 @@
 //! [`WriteBatch`]: writes that take effect together.
 
+use crate::types::table::Table;
 use quipu_parts::record::{Content, Kind};
 use std::ops::Range;
 
@@ -10,10 +11,14 @@ use std::ops::Range;
 pub struct WriteBatch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
+    /// The table of the writes to come.
+    table: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
+    /// The number of its table; `None` for the client's.
+    table: Option<u64>,
     kind: Kind,
     expires: u64,
     key: Range<usize>,
@@ -41,6 +46,27 @@ impl WriteBatch {
         self.add(Kind::Tombstone, key, &[], 0)
     }
 
+    /// Lets the writes to come be of a table, until the next call. At first they are of the table of the client
+    /// that carries the batch out. All writes of a batch happen together, whatever tables they are of.
+    ///
+    /// ```
+    /// # use quipu::{Design, Options, Store, WriteBatch};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let options = Options::new().design(Design::XP).size(16 << 20);
+    /// # let store = Store::create(dir.path().join("pool"), &options)?;
+    /// let (accounts, log) = (store.create_table("accounts")?, store.create_table("log")?);
+    /// let mut batch = WriteBatch::new();
+    /// batch.on(&accounts).put(b"llama", b"90").put(b"alpaca", b"110");
+    /// batch.on(&log).put(b"1", b"10 from llama to alpaca");
+    /// store.client().write(&batch)?;
+    /// assert_eq!(store.client().on(&log)?.pin().keys().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on(&mut self, table: &Table) -> &mut WriteBatch {
+        self.table = Some(table.id);
+        self
+    }
+
     /// Writes in the batch.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -55,12 +81,13 @@ impl WriteBatch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
+        self.table = None;
     }
 
     fn add(&mut self, kind: Kind, key: &[u8], value: &[u8], expires: u64) -> &mut WriteBatch {
         let key = self.keep(key);
         let value = self.keep(value);
-        self.entries.push(Entry { kind, expires, key, value });
+        self.entries.push(Entry { table: self.table, kind, expires, key, value });
         self
     }
 
@@ -70,6 +97,17 @@ impl WriteBatch {
         start..self.bytes.len()
     }
 
+    /// Whether a write is of a table that was named.
+    pub(crate) fn names_tables(&self) -> bool {
+        self.entries.iter().any(|entry| entry.table.is_some())
+    }
+
+    /// The writes with the numbers of their tables, in order.
+    pub(crate) fn writes(&self) -> impl ExactSizeIterator<Item = (Option<u64>, Content<'_>)> + Clone {
+        self.entries.iter().map(|entry| entry.table).zip(self.contents())
+    }
+
+    /// The writes, in order.
     pub(crate) fn contents(&self) -> impl ExactSizeIterator<Item = Content<'_>> + Clone {
         self.entries.iter().map(|entry| Content {
             kind: entry.kind,

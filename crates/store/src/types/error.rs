@@ -114,6 +114,21 @@ pub enum Error {
     /// An option has an impossible value.
     #[error("{0}")]
     Option(String),
+    /// Another table has this name.
+    #[error("the pool has a table {name:?} already")]
+    TableExists {
+        /// The name.
+        name: String,
+    },
+    /// The pool has no such table.
+    #[error("the pool has no table {name:?}; `quipu table list POOL` shows those that it has")]
+    NoTable {
+        /// The name.
+        name: String,
+    },
+    /// The table is gone, with all that it held.
+    #[error("the table has been dropped")]
+    TableDropped,
     /// The allocator refused the pool or failed.
     #[error(transparent)]
     Space(SpaceError),
@@ -205,6 +220,9 @@ impl Error {
             | Error::NotInPlace
             | Error::ReadOnly
             | Error::OtherDesign { .. }
+            | Error::TableExists { .. }
+            | Error::NoTable { .. }
+            | Error::TableDropped
             | Error::Option(_) => ErrorKind::Argument,
             Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }) => ErrorKind::Room,
             Error::Medium(MediumError::InUse { .. }) | Error::ClientsOpen { .. } => ErrorKind::InUse,

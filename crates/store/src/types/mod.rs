@@ -7,3 +7,4 @@ pub(crate) mod error;
 pub(crate) mod iter;
 pub(crate) mod reports;
 pub(crate) mod stats;
+pub(crate) mod table;

@@ -2,10 +2,11 @@
 
 use super::layout::{CHUNK_HEADER, ChainChunk, ChainRecord, DATA, hash_of_records};
 use super::tail::Spot;
+use super::usage::Counts;
 use crate::commit::ring::Place;
-use crate::record::{Certifier, Content, EXPIRES};
+use crate::record::{Certifier, Content, EXPIRES, Kind};
 use quipu_medium::LINE;
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// The records of an item for one memtable, in the form in which they go to the medium. It is reused, so
 /// that a write allocates nothing once it has grown.
@@ -18,6 +19,11 @@ pub struct Chunk {
     bytes: Vec<u8>,
     /// Where each record begins.
     starts: Vec<u32>,
+    /// Records that delete their keys.
+    tombstones: u64,
+    /// Records that expire, and when the last of them does.
+    expiring: u64,
+    expires: u64,
     /// Hash of the records, once closed.
     records_hash: u64,
 }
@@ -37,6 +43,7 @@ impl Chunk {
     /// Makes it empty.
     pub fn clear(&mut self) {
         self.starts.clear();
+        (self.tombstones, self.expiring, self.expires) = (0, 0, 0);
         self.bytes.truncate(CHUNK_HEADER as usize);
         self.bytes.resize(CHUNK_HEADER as usize, 0);
     }
@@ -44,15 +51,31 @@ impl Chunk {
     /// Adds a record.
     #[inline]
     pub fn push(&mut self, content: &Content<'_>) {
-        let Chunk { bytes, starts, .. } = self;
+        self.add(content, None);
+    }
+
+    /// Adds a copy of a record, which keeps its version.
+    pub fn push_copy(&mut self, content: &Content<'_>, version: u64) {
+        self.add(content, Some(version));
+    }
+
+    #[inline]
+    fn add(&mut self, content: &Content<'_>, version: Option<u64>) {
+        let Chunk { bytes, starts, tombstones, expiring, expires, .. } = self;
+        *tombstones += u64::from(content.kind == Kind::Tombstone);
+        *expires = (*expires).max(content.expires);
+        *expiring += u64::from(content.expires != 0);
         if bytes.is_empty() {
             bytes.resize(CHUNK_HEADER as usize, 0);
         }
-        let (start, header) = (bytes.len(), ChainRecord::of(content));
+        let (start, header) = (bytes.len(), ChainRecord::of(content, version.is_some()));
         starts.push(start as u32);
         bytes.extend_from_slice(header.as_bytes());
         if header.flags & EXPIRES != 0 {
             bytes.extend_from_slice(&content.expires.to_le_bytes());
+        }
+        if let Some(version) = version {
+            bytes.extend_from_slice(&version.to_le_bytes());
         }
         bytes.extend_from_slice(content.key);
         bytes.extend_from_slice(content.value);
@@ -70,6 +93,9 @@ impl Chunk {
         if self.is_empty() {
             self.clear();
         }
+        self.tombstones += other.tombstones;
+        self.expiring += other.expiring;
+        self.expires = self.expires.max(other.expires);
         let moved = self.bytes.len() as u32 - CHUNK_HEADER as u32;
         self.starts.extend(other.starts.iter().map(|start| start + moved));
         self.bytes.extend_from_slice(&other.bytes[CHUNK_HEADER as usize..]);
@@ -81,10 +107,29 @@ impl Chunk {
         self.starts.len() as u64
     }
 
+    /// Its part in the counts of its zone.
+    #[inline]
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            bytes: self.len(),
+            packed: self.bytes() - CHUNK_HEADER,
+            records: self.records(),
+            tombstones: self.tombstones,
+            expiring: self.expiring,
+            expires: self.expires,
+        }
+    }
+
     /// Whether it has none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
+    }
+
+    /// Bytes of header and records.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
     }
 
     /// Bytes that it takes on the medium, in whole lines.
@@ -130,9 +175,16 @@ impl Chunk {
         &self.bytes
     }
 
-    /// Offset of each record from the beginning of the chunk, in order.
+    /// The records in order: how far each is from the beginning of the chunk, whether it deletes its key, and
+    /// the key.
     #[inline]
-    pub fn starts(&self) -> impl ExactSizeIterator<Item = u64> {
-        self.starts.iter().map(|start| u64::from(*start))
+    pub fn records_in_order(&self) -> impl ExactSizeIterator<Item = (u64, bool, &[u8])> {
+        self.starts.iter().map(|start| {
+            let record = &self.bytes[*start as usize..];
+            let (header, _) = ChainRecord::ref_from_prefix(record).expect("it was pushed");
+            let key = header.key_offset() as usize;
+            let key = &record[key..key + usize::from(header.key_len.get())];
+            (u64::from(*start), header.kind == Kind::Tombstone as u8, key)
+        })
     }
 }

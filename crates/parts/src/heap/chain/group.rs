@@ -10,11 +10,11 @@
 
 use super::item::{Item, Written};
 use super::log::ChainLog;
+use super::memtable::Supply;
 use super::walk::ChainError;
 use crate::commit::ring::Place;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Padded, SpinLock, Waiter, point};
-use quipu_medium::Node;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ impl Groups {
         &self,
         log: &ChainLog,
         client: &mut GroupClient,
-        node: Option<Node>,
+        supply: Supply,
         granted: impl Fn(&Place),
         publish: impl Fn(&Written<'_>),
     ) -> Result<u64, ChainError> {
@@ -112,18 +112,18 @@ impl Groups {
         if !self.leads(bucket, own) {
             let mut content = own.content.lock();
             let written = content.written.take();
-            return written.map_or_else(|| log.commit(&mut content.item, node, &granted, &publish), Ok);
+            return written.map_or_else(|| log.commit(&mut content.item, supply, &granted, &publish), Ok);
         }
         let mut content = own.content.lock();
         self.gather(bucket, &content.item, taken);
         if taken.is_empty() {
-            return log.commit(&mut content.item, node, granted, publish);
+            return log.commit(&mut content.item, supply, granted, publish);
         }
         let group = Taken(taken);
         together.clear();
         together.append(&content.item);
         group.append_to(together);
-        match log.commit(together, node, &granted, &publish) {
+        match log.commit(together, supply, &granted, &publish) {
             Ok(last) => {
                 content.item.clear();
                 group.end(last);
@@ -131,7 +131,7 @@ impl Groups {
             }
             Err(_) => {
                 drop(group);
-                log.commit(&mut content.item, node, granted, publish)
+                log.commit(&mut content.item, supply, granted, publish)
             }
         }
     }

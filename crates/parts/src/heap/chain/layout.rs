@@ -20,6 +20,11 @@ pub const MEMTABLE_LEN: u64 = 128;
 /// Bytes of the object of the anchor.
 pub const ANCHOR_LEN: u64 = 256;
 
+/// Flag of a record: the version that it is a copy of follows.
+pub(super) const MOVED: u8 = 2;
+/// Bytes of that version.
+const VERSION_FIELD: u64 = 8;
+
 /// A chunk that holds records.
 pub(super) const DATA: u8 = 1;
 
@@ -76,8 +81,8 @@ pub(super) fn hash_of_records(certifier: &Certifier, records: &[u8]) -> u64 {
     certifier.check(certifier.life_key(0, 0), 0, records)
 }
 
-/// The header of a record within a chunk. Expiry (if flagged), key and value follow, and zeros to a multiple
-/// of eight.
+/// The header of a record within a chunk. Expiry and version (if flagged), key and value follow, and zeros to
+/// a multiple of eight.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct ChainRecord {
@@ -85,7 +90,7 @@ pub(super) struct ChainRecord {
     pub sequence: U64,
     /// A [`Kind`](crate::record::Kind).
     pub kind: u8,
-    /// [`EXPIRES`] or none.
+    /// [`EXPIRES`] and [`MOVED`].
     pub flags: u8,
     /// Bytes of the key.
     pub key_len: U16,
@@ -96,14 +101,14 @@ pub(super) struct ChainRecord {
 const _: () = assert!(size_of::<ChainRecord>() == RECORD_HEADER as usize);
 
 impl ChainRecord {
-    /// The header of this content, without a number.
+    /// The header of this content, without a number; `is_copy` says whether a version follows.
     #[inline]
-    pub fn of(content: &Content<'_>) -> ChainRecord {
+    pub fn of(content: &Content<'_>, is_copy: bool) -> ChainRecord {
         debug_assert_eq!(content.hint, 0, "nobody cleans a memtable");
         ChainRecord {
             sequence: 0.into(),
             kind: content.kind as u8,
-            flags: u8::from(content.expires != 0) * EXPIRES,
+            flags: (u8::from(content.expires != 0) * EXPIRES) | (u8::from(is_copy) * MOVED),
             key_len: (content.key.len() as u16).into(),
             value_len: (content.value.len() as u32).into(),
         }
@@ -112,7 +117,8 @@ impl ChainRecord {
     /// Offset of the key in the record.
     #[inline]
     pub fn key_offset(&self) -> u64 {
-        RECORD_HEADER + u64::from(self.flags & EXPIRES) * EXPIRY_FIELD
+        let moved = u64::from(self.flags & MOVED) / u64::from(MOVED) * VERSION_FIELD;
+        RECORD_HEADER + u64::from(self.flags & EXPIRES) * EXPIRY_FIELD + moved
     }
 
     /// Bytes of the record, with its padding.

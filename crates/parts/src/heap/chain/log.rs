@@ -1,23 +1,22 @@
 //! [`ChainLog`]: the life of an item, from top to bottom.
 
+use super::anchor::Anchor;
 use super::chunk::Piece;
 use super::item::{Item, ItemPiece, Written};
-use super::memtable::{ChainHeap, Memtable};
+use super::memtable::{ChainHeap, ChainTwin, Memtable, NewMemtable, Supply};
 use super::recover::Recovered;
 use super::tail::{Full, Need, Tail};
 use super::walk::ChainError;
 use crate::commit::Ring;
 use crate::commit::ring::{Grants, Place, Poisoned};
+use crate::space::ZoneId;
 use crate::sync::SpinLock;
-use quipu_medium::Node;
 use std::sync::Arc;
 
 /// Items of a ring that may be under way at once.
 const CAPACITY: usize = 64;
 /// Numbers that the ring takes from the pool's clock at once, or those of a longer item.
 const BLOCK: u64 = 256;
-/// Subtables that may take writes at once; an item has a piece for each at most.
-const TABLES: usize = 4096;
 
 /// A log of items over the memtables of several subtables.
 pub struct ChainLog {
@@ -34,21 +33,47 @@ pub struct ChainLog {
     memtables: SpinLock<Vec<Arc<Memtable>>>,
 }
 
-/// The tails of the subtables, by their numbers in this run.
+/// The subtables that take writes, by their numbers in this run.
 #[derive(Default)]
-struct Tails(Vec<Option<Tail>>);
+struct Tails(Vec<Option<TableTail>>);
+
+struct TableTail {
+    subtable: u64,
+    /// Since the first write of this run.
+    tail: Option<Tail>,
+}
 
 impl Tails {
     #[inline]
+    fn fits(&self, table: usize, len: u64) -> bool {
+        let tail = self.0.get(table).and_then(Option::as_ref).and_then(|open| open.tail.as_ref());
+        tail.is_some_and(|tail| tail.fits(len))
+    }
+
+    #[inline]
     fn of(&mut self, table: usize) -> &mut Tail {
-        self.0[table].as_mut().expect("a table that is written to has a tail")
+        let open = self.0[table].as_mut().expect("a table that is written to takes writes");
+        open.tail.as_mut().expect("a memtable has been made ready")
+    }
+
+    fn needs(&self, table: usize) -> Result<Option<Need>, ChainError> {
+        let open = self.0.get(table).and_then(Option::as_ref).ok_or(ChainError::Dropped)?;
+        Ok(open.tail.as_ref().map_or(Some(Need::Memtable(open.subtable)), Tail::needs))
+    }
+
+    fn add_memtable(&mut self, table: usize, standby: NewMemtable) {
+        let open = self.0[table].as_mut().expect("nobody leaves while something is prepared");
+        match &mut open.tail {
+            Some(tail) => tail.add_memtable(standby),
+            None => open.tail = Some(Tail::new(standby)),
+        }
     }
 }
 
 impl ChainLog {
     /// A log behind all that was recovered. No subtable takes writes yet.
     pub fn new(heap: ChainHeap, grants: Grants, recovered: Recovered) -> ChainLog {
-        let Recovered { cut, memtables } = recovered;
+        let Recovered { cut, memtables, .. } = recovered;
         let memtables = memtables.into_iter().map(|recovered| Arc::new(recovered.memtable)).collect();
         let ring = Ring::new(CAPACITY, grants, cut, Tails::default());
         let [preparing, ending] = [SpinLock::default(), SpinLock::default()];
@@ -73,18 +98,14 @@ impl ChainLog {
         self.ring.visible()
     }
 
-    /// Lets a subtable take writes, as number `table` of this run.
+    /// Lets a subtable take writes, as number `table` of this run. Nothing is written yet.
     ///
     /// # Errors
-    /// [`ChainError::Full`], [`ChainError::NoMemtable`], [`ChainError::Poisoned`].
+    /// [`ChainError::Poisoned`].
     ///
     /// # Panics
-    /// If the number is another subtable's, or above those of all tables that there may be.
-    pub fn open(&self, table: usize, subtable: u64, node: Option<Node>) -> Result<(), ChainError> {
-        assert!(table < TABLES, "there are at most {TABLES} tables");
-        let opened = self.heap.open(subtable, node)?;
-        self.memtables.lock().push(opened.memtable.clone());
-        let tail = Tail::new(opened);
+    /// If the number is another subtable's.
+    pub fn open(&self, table: usize, subtable: u64) -> Result<(), ChainError> {
         let mut turn = self.ring.turn()?;
         let tails = &mut turn.state().0;
         if tails.len() <= table {
@@ -92,7 +113,7 @@ impl ChainLog {
         }
         let place = &mut tails[table];
         assert!(place.is_none(), "each table has a number of its own");
-        *place = Some(tail);
+        *place = Some(TableTail { subtable, tail: None });
         Ok(())
     }
 
@@ -104,17 +125,17 @@ impl ChainLog {
     /// for it.
     ///
     /// # Errors
-    /// [`ChainError::Full`], [`ChainError::NoMemtable`], [`ChainError::TooLong`]: nothing is written then.
-    /// [`ChainError::Poisoned`]: it may be written.
+    /// [`ChainError::Full`], [`ChainError::NoMemtable`], [`ChainError::TooLong`], [`ChainError::Dropped`]:
+    /// nothing is written then. [`ChainError::Poisoned`]: it may be written.
     #[inline]
     pub fn commit(
         &self,
         item: &mut Item,
-        node: Option<Node>,
+        supply: Supply,
         granted: impl FnOnce(&Place),
         publish: impl FnMut(&Written<'_>),
     ) -> Result<u64, ChainError> {
-        let last = self.write(item, node, granted, publish)?;
+        let last = self.write(item, supply, granted, publish)?;
         self.wait(last)?;
         Ok(last)
     }
@@ -125,14 +146,14 @@ impl ChainLog {
     pub fn write(
         &self,
         item: &mut Item,
-        node: Option<Node>,
+        supply: Supply,
         granted: impl FnOnce(&Place),
         mut publish: impl FnMut(&Written<'_>),
     ) -> Result<u64, ChainError> {
         let pieces = item.pieces();
         let mut count = 0;
         for piece in &mut *pieces {
-            self.heap.check_len(piece.chunk.len())?;
+            self.heap.check_len(piece.chunk.bytes())?;
             piece.chunk.close(self.heap.certifier());
             count += piece.chunk.records();
         }
@@ -150,10 +171,10 @@ impl ChainLog {
                 block = Some(self.heap.clock().draw_block(self.heap.space(), BLOCK.max(count)));
                 continue;
             }
-            let lacks = |piece: &&ItemPiece| !turn.state().of(piece.table).fits(piece.chunk.len());
+            let lacks = |piece: &&ItemPiece| !turn.state().fits(piece.table, piece.chunk.len());
             if let Some(table) = pieces.iter().find(lacks).map(|piece| piece.table) {
                 drop(turn);
-                self.prepare(table, node)?;
+                self.prepare(table, supply)?;
                 continue;
             }
             break turn.grant(count, |tails, place| needy = self.place(tails, pieces, place)).0;
@@ -166,7 +187,7 @@ impl ChainLog {
         item.clear();
         if let Some(table) = needy {
             // Ahead of need; if there is no room, only the item that needs it fails.
-            let _ = self.prepare(table, node);
+            let _ = self.prepare(table, supply);
         }
         Ok(last)
     }
@@ -181,6 +202,7 @@ impl ChainLog {
             next += piece.chunk.records();
             let (spot, full) = tail.place(piece.chunk.len(), place.last);
             piece.spot = Some(spot);
+            self.heap.usage().note_written(spot.zone, &piece.chunk.counts());
             if !tail.is_ready() {
                 needy = Some(piece.table);
             }
@@ -205,20 +227,20 @@ impl ChainLog {
 
     /// Makes ready the zone or memtable that a tail needs, unless another thread has.
     #[cold]
-    fn prepare(&self, table: usize, node: Option<Node>) -> Result<(), ChainError> {
+    fn prepare(&self, table: usize, supply: Supply) -> Result<(), ChainError> {
         let _alone = self.preparing.lock();
         // Nobody else adds anything, and a tail without anything ready stays in its zone.
-        let need = self.ring.turn()?.state().of(table).needs();
+        let need = self.ring.turn()?.state().needs(table)?;
         match need {
             None => {}
             Some(Need::Zone(memtable, slot)) => {
-                let spare = self.heap.prepare_zone(&memtable, slot, node)?;
+                let spare = self.heap.prepare_zone(&memtable, slot, supply)?;
                 self.ring.turn()?.state().of(table).add_zone(spare);
             }
             Some(Need::Memtable(subtable)) => {
-                let standby = self.heap.open(subtable, node)?;
+                let standby = self.heap.open(subtable, supply)?;
                 self.memtables.lock().push(standby.memtable.clone());
-                self.ring.turn()?.state().of(table).add_memtable(standby);
+                self.ring.turn()?.state().add_memtable(table, standby);
             }
         }
         Ok(())
@@ -247,14 +269,41 @@ impl ChainLog {
         }
         if !ripe.is_empty() {
             self.heap.region().fence();
+            ripe.iter().for_each(|full| self.heap.trim(&full.memtable, full.end));
         }
+    }
+
+    /// Ends the memtable that a table writes to, once all of it is visible. The next write opens another one.
+    ///
+    /// # Errors
+    /// If the ring is poisoned.
+    pub fn seal(&self, table: usize) -> Result<(), Poisoned> {
+        let alone = self.preparing.lock();
+        let mut turn = self.ring.turn()?;
+        let open = turn.state().0.get_mut(table).and_then(Option::as_mut);
+        let Some(tail) = open.and_then(|open| open.tail.take_if(|tail| tail.has_chunks())) else {
+            return Ok(());
+        };
+        let (full, unused) = tail.close();
+        let last = full.last;
+        self.full.lock().push(full);
+        drop(turn);
+        unused.into_iter().for_each(|standby| self.give_up(&standby.memtable));
+        drop(alone);
+        self.wait(last)
+    }
+
+    /// Releases a memtable without a chunk.
+    fn give_up(&self, memtable: &Arc<Memtable>) {
+        self.memtables.lock().retain(|other| !Arc::ptr_eq(other, memtable));
+        self.heap.release(memtable);
     }
 
     /// Ends the writes to a subtable, and returns the last number that it had. Its memtables do not end.
     pub(super) fn leave(&self, table: usize) -> Result<u64, Poisoned> {
         let _alone = self.preparing.lock();
-        let tail = self.ring.turn()?.state().0.get_mut(table).and_then(Option::take);
-        Ok(tail.map_or(0, |tail| tail.close().0.last))
+        let open = self.ring.turn()?.state().0.get_mut(table).and_then(Option::take);
+        Ok(open.and_then(|open| open.tail).map_or(0, |tail| tail.close().0.last))
     }
 
     /// Takes the memtables of a subtable out of the log.
@@ -264,14 +313,58 @@ impl ChainLog {
         self.memtables.lock().extract_if(.., |memtable| memtable.subtable() == subtable).collect()
     }
 
-    /// Ends all memtables, durably, and gives back zones and memtables that are ready and unused. The caller
-    /// has the log for itself, and nothing is under way.
+    /// Whether a zone or a memtable is being made ready.
+    pub fn is_preparing(&self) -> bool {
+        self.preparing.try_lock().is_none()
+    }
+
+    /// Zones that are ready for memtables, and not theirs yet.
+    ///
+    /// # Errors
+    /// If the ring is poisoned.
+    pub fn spare_zones(&self) -> Result<Vec<ZoneId>, Poisoned> {
+        let mut turn = self.ring.turn()?;
+        let tails = turn.state().0.iter().flatten().filter_map(|open| open.tail.as_ref());
+        Ok(tails.filter_map(Tail::spare_zone).collect())
+    }
+
+    /// Where a memtable that has not ended ends now: behind its last chunk. `None` if it has none.
+    ///
+    /// # Errors
+    /// If the ring is poisoned.
+    pub fn end_so_far(&self, memtable: &Arc<Memtable>) -> Result<Option<u32>, Poisoned> {
+        let mut turn = self.ring.turn()?;
+        let full = self.full.lock();
+        let ended = full.iter().find(|full| Arc::ptr_eq(&full.memtable, memtable)).map(|full| full.end);
+        let tails = turn.state().0.iter().flatten().filter_map(|open| open.tail.as_ref());
+        Ok(memtable.end().or(ended).or_else(|| tails.filter_map(|tail| tail.end_of(memtable)).next()))
+    }
+
+    /// All memtables, those that are written to included.
+    pub fn memtables(&self) -> Vec<Arc<Memtable>> {
+        self.memtables.lock().clone()
+    }
+
+    /// Releases memtables that have ended, whose records are all superseded, and that nobody reads any more.
+    /// The anchor is raised first, as for a [drop](ChainLog::drop_subtable).
+    pub fn release(&self, memtables: &[Arc<Memtable>], anchor: &Anchor) {
+        if self.heap.holds(ChainTwin::ThroughNotRaised) {
+            anchor.raise(self.heap.region(), self.heap.certifier(), self.visible());
+        }
+        for memtable in memtables {
+            self.give_up(memtable);
+        }
+    }
+
+    /// Ends all memtables, durably, and gives back zones and memtables that are ready and unused. No table
+    /// takes writes from then on. The caller has the log for itself, and nothing is under way.
     ///
     /// # Errors
     /// If the ring is poisoned: the next open cuts the log.
-    pub fn close(self) -> Result<ChainHeap, Poisoned> {
-        let tails = std::mem::take(&mut self.ring.turn()?.state().0);
-        let (closed, unused): (Vec<Full>, Vec<_>) = tails.into_iter().flatten().map(Tail::close).unzip();
+    pub fn close(&self) -> Result<(), Poisoned> {
+        let tables = std::mem::take(&mut self.ring.turn()?.state().0);
+        let tails = tables.into_iter().flatten().filter_map(|open| open.tail);
+        let (closed, unused): (Vec<Full>, Vec<_>) = tails.map(Tail::close).unzip();
         // One without a number has nothing that counts.
         let (empty, closed): (Vec<Full>, Vec<Full>) = closed.into_iter().partition(|full| full.last == 0);
         let full: Vec<Full> = closed.into_iter().chain(self.full.lock().drain(..)).collect();
@@ -280,7 +373,7 @@ impl ChainLog {
         full.iter().for_each(|full| self.heap.trim(&full.memtable, full.end));
         let unused = unused.into_iter().flatten().map(|standby| standby.memtable);
         let empty = empty.into_iter().map(|empty| empty.memtable);
-        unused.chain(empty).for_each(|memtable| self.heap.release(&memtable));
-        Ok(self.heap)
+        unused.chain(empty).for_each(|memtable| self.give_up(&memtable));
+        Ok(())
     }
 }

@@ -8,12 +8,14 @@
 use super::chunk::{Chunk, Piece};
 use super::layout::{END_AT, FIRST_CHUNK, LAST_AT, Life, MemtableObject, MemtableZone, end_mark};
 use super::tail::Spot;
+use super::usage::Usage;
 use super::walk::ChainError;
 use crate::commit::ring::Place;
 use crate::heap::{Clock, Reference};
 use crate::record::{Certifier, LifeKey};
 use crate::space::{ObjectId, ObjectPool, Space, ZoneId};
 use crate::sync::SpinLock;
+use crate::sync::atomic::{AtomicU32, Ordering};
 use quipu_medium::{LINE, Node, Region};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -35,8 +37,7 @@ pub struct ChainHeap {
     pub(super) pools: ChainPools,
     /// Zones of a memtable.
     slots: u32,
-    /// Zones that writes leave free.
-    reserve: u32,
+    usage: Usage,
     /// The rule that is left out, for a broken twin.
     pub(super) twin: Option<ChainTwin>,
 }
@@ -59,6 +60,15 @@ pub enum ChainTwin {
     LivesIgnored,
 }
 
+/// Where zones for writes come from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Supply {
+    /// The node that they are to be on.
+    pub node: Option<Node>,
+    /// How many zones of the pool are left free.
+    pub leave: u32,
+}
+
 /// A memtable in use.
 pub struct Memtable {
     pub(super) object: ObjectId,
@@ -68,6 +78,8 @@ pub struct Memtable {
     slots: u32,
     zone_size: u64,
     zones: SpinLock<Vec<ZoneId>>,
+    /// Where it ends; 0 as long as it has not.
+    end: AtomicU32,
 }
 
 /// A memtable without a chunk, with its first zone.
@@ -98,6 +110,15 @@ impl Memtable {
     /// Its zones, in the order of its chunks.
     pub fn zones(&self) -> Vec<ZoneId> {
         self.zones.lock().clone()
+    }
+
+    /// Where it ends, once it has: nobody appends to it any more.
+    pub fn end(&self) -> Option<u32> {
+        Some(self.end.load(Ordering::Acquire)).filter(|end| *end != 0)
+    }
+
+    pub(super) fn note_end(&self, end: u32) {
+        self.end.store(end, Ordering::Release);
     }
 
     pub(super) fn slots(&self) -> u32 {
@@ -134,20 +155,19 @@ impl Memtable {
 }
 
 impl ChainHeap {
-    /// The one heap of a pool with these object pools, for memtables of `slots` zones. Writes leave `reserve`
-    /// zones free.
+    /// The one heap of a pool with these object pools, for memtables of `slots` zones.
     pub fn new(
         space: Arc<Space>,
         certifier: Certifier,
         clock: Clock,
         pools: ChainPools,
         slots: u32,
-        reserve: u32,
     ) -> ChainHeap {
         assert!(space.zone_size().is_power_of_two(), "references need a power of two for a zone size");
         let places = u64::from(slots) * space.zone_size() / LINE;
         assert!(places <= u64::from(u32::MAX), "a place has 32 bits");
-        ChainHeap { space, certifier, clock, pools, slots, reserve, twin: None }
+        let usage = Usage::new(space.zone_count());
+        ChainHeap { space, certifier, clock, pools, slots, usage, twin: None }
     }
 
     /// Leaves out a rule.
@@ -177,6 +197,12 @@ impl ChainHeap {
     /// The pool's clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// The counts of its zones.
+    #[inline]
+    pub fn usage(&self) -> &Usage {
+        &self.usage
     }
 
     /// The pool's certifier.
@@ -215,16 +241,17 @@ impl ChainHeap {
     ) -> Memtable {
         let key = self.certifier.life_key(life.number, life.nonce);
         let (slots, zone_size) = (self.slots, self.space.zone_size());
-        Memtable { object, life, key, subtable, slots, zone_size, zones: SpinLock::new(zones) }
+        let (zones, end) = (SpinLock::new(zones), AtomicU32::new(0));
+        Memtable { object, life, key, subtable, slots, zone_size, zones, end }
     }
 
-    /// Opens a memtable of a subtable, with its first zone on this node.
+    /// Opens a memtable of a subtable, with its first zone.
     ///
     /// # Errors
     /// [`ChainError::NoMemtable`] or [`ChainError::Full`]; nothing has been taken then.
-    pub fn open(&self, subtable: u64, node: Option<Node>) -> Result<NewMemtable, ChainError> {
-        if self.space.free_zones() <= self.reserve {
-            return Err(self.full());
+    pub fn open(&self, subtable: u64, supply: Supply) -> Result<NewMemtable, ChainError> {
+        if self.space.free_zones() <= supply.leave {
+            return Err(self.full(supply));
         }
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let number = self.clock.draw(&self.space);
@@ -239,7 +266,7 @@ impl ChainHeap {
         self.region().persist(at, size_of::<MemtableObject>() as u64);
         self.pool().commit(object);
         let memtable = Arc::new(self.memtable(object, subtable, life, Vec::new()));
-        match self.prepare_zone(&memtable, 0, node) {
+        match self.prepare_zone(&memtable, 0, supply) {
             Ok(first) => {
                 memtable.add_zone(first.zone);
                 Ok(NewMemtable { memtable, first })
@@ -251,8 +278,8 @@ impl ChainHeap {
         }
     }
 
-    fn full(&self) -> ChainError {
-        ChainError::Full(self.space.shortage(self.space.zone_size(), self.reserve))
+    fn full(&self, supply: Supply) -> ChainError {
+        ChainError::Full(self.space.shortage(self.space.zone_size(), supply.leave))
     }
 
     /// Makes a zone ready for that slot of a memtable.
@@ -263,10 +290,10 @@ impl ChainHeap {
         &self,
         memtable: &Arc<Memtable>,
         slot: u32,
-        node: Option<Node>,
+        supply: Supply,
     ) -> Result<Spare, ChainError> {
-        let zone = self.space.get_zone(node, self.reserve)?;
-        let zone = zone.ok_or_else(|| self.full())?;
+        let zone = self.space.get_zone(supply.node, supply.leave)?;
+        let zone = zone.ok_or_else(|| self.full(supply))?;
         let header = MemtableZone::new(&self.certifier, zone, memtable.object, slot, &memtable.life);
         self.region().write_nt(self.space.zone_offset(zone), header.as_bytes());
         self.region().fence();
@@ -292,18 +319,24 @@ impl ChainHeap {
         // Words of a line become durable in the order of their stores.
         self.region().store(at + END_AT, end_mark(&self.certifier, memtable.key, place, last));
         self.region().flush(at + END_AT, LINE);
+        memtable.note_end(place);
     }
 
     /// Releases the zones of a memtable behind its end.
     pub(super) fn trim(&self, memtable: &Memtable, end: u32) {
         // The end is behind a line of the last zone that has one, so the place before it is in that zone.
         let slots = u64::from(end - 1) * LINE / self.space.zone_size() + 1;
-        memtable.give_back(slots as usize).into_iter().for_each(|zone| self.space.release_zone(zone));
+        memtable.give_back(slots as usize).into_iter().for_each(|zone| self.release_zone(zone));
     }
 
     /// Releases a memtable: its object, so that it is gone, and then its zones.
     pub fn release(&self, memtable: &Memtable) {
         self.pool().release(memtable.object);
-        memtable.zones.lock().drain(..).for_each(|zone| self.space.release_zone(zone));
+        memtable.zones.lock().drain(..).for_each(|zone| self.release_zone(zone));
+    }
+
+    fn release_zone(&self, zone: ZoneId) {
+        self.usage.forget(zone);
+        self.space.release_zone(zone);
     }
 }

@@ -31,11 +31,11 @@
 //! | `chunk` | building a chunk: all but its place before the grant, the place behind it |
 //! | `memtable` | opening memtables, giving them zones, ending and releasing them |
 //! | `tail` | where the next chunk of a memtable goes: the part of a grant that is serial |
-//! | `walk` | proving the chunks of a memtable after a crash |
+//! | `walk`, `view` | proving the chunks of a memtable after a crash; records in place |
 //! | `cut` | how far the order is whole: a pure function of the chunks found |
-//! | `log`, `item` | the life of an item, from its records to its place in the order |
-//! | `group` | one client writes the items of several |
+//! | `log`, `item`, `group` | the life of an item; one client writes those of several |
 //! | `subtable` | subtables, which are dropped by one bit |
+//! | `usage` | counters of what zones hold |
 //! | `anchor` | up to which number items may have left the pool |
 //! | `recover` | the way from a crashed pool to memtables that hold a prefix |
 
@@ -53,16 +53,20 @@ mod memtable;
 mod recover;
 mod subtable;
 mod tail;
+mod usage;
+mod view;
 mod walk;
 
 pub use chunk::Chunk;
 pub use group::{GroupClient, GroupSettings, Groups};
-pub use item::{Item, Written};
+pub use item::{Item, Written, WrittenRecord};
 pub use layout::{ANCHOR_LEN, CHUNK_HEADER, FIRST_CHUNK, MEMTABLE_LEN, RECORD_HEADER, format_tables};
 pub use log::ChainLog;
 #[doc(hidden)]
 pub use memtable::ChainTwin;
-pub use memtable::{ChainHeap, ChainPools, Memtable};
-pub use recover::{Recovered, RecoveredMemtable};
+pub use memtable::{ChainHeap, ChainPools, Memtable, Supply};
+pub use recover::{Recovered, RecoveredMemtable, Survey};
 pub use subtable::{Dropped, NAME_MAX, SUBTABLE_LEN, Subtable};
-pub use walk::{ChainError, RecordFound};
+pub use usage::{Counts, Held, Usage};
+pub use view::RecordFound;
+pub use walk::ChainError;

@@ -37,6 +37,17 @@ pub struct Recovered {
     pub cut: u64,
     /// Those that hold something of it.
     pub memtables: Vec<RecoveredMemtable>,
+    /// The findings.
+    pub survey: Survey,
+}
+
+/// Findings of a recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// The highest number of anything.
+    pub highest: u64,
+    /// Memtables that the last run has left open.
+    pub left_open: usize,
 }
 
 /// A memtable as its object and its zones describe it.
@@ -77,11 +88,16 @@ impl Trail {
 }
 
 impl ChainHeap {
-    /// Recovers all memtables. All zones of the pool are of memtables.
+    /// Recovers all memtables. All zones of the pool are of memtables. `begin` is told the findings before
+    /// anything is changed.
     ///
     /// # Errors
-    /// Damage; nothing has been changed then.
-    pub fn recover(&mut self, anchor: &Anchor) -> Result<Recovered, ChainError> {
+    /// Damage, and those of `begin`; nothing has been changed then.
+    pub fn recover<E: From<ChainError>>(
+        &mut self,
+        anchor: &Anchor,
+        begin: impl FnOnce(&Survey) -> Result<(), E>,
+    ) -> Result<Recovered, E> {
         let through = anchor.through();
         let (found, orphans) = self.find()?;
         let tables: BTreeSet<u64> = self.subtables()?.into_iter().map(|table| table.created).collect();
@@ -100,15 +116,18 @@ impl ChainHeap {
             last.into_iter().chain([found.memtable.number()])
         });
         let highest = numbers.chain(tables.last().copied()).max().unwrap_or_default();
-        let cut = evidence.cut(through, self.twin)?;
-        self.clock.pass(highest.max(cut));
+        let cut = evidence.cut(through, self.twin).map_err(ChainError::from)?;
+        let left_open = found.iter().filter(|found| found.end.is_none()).count();
+        let survey = Survey { highest: highest.max(cut), left_open };
+        begin(&survey)?;
+        self.clock.pass(survey.highest);
         found.iter_mut().for_each(|found| found.trail.cut(cut));
         self.end_open(&found);
         // Their subtables have been dropped.
         unnamed.into_iter().for_each(|found| self.release_again(&found.memtable));
         orphans.into_iter().for_each(|zone| self.space.release_zone(zone));
         let memtables = found.into_iter().filter_map(|found| self.tidied(found)).collect();
-        Ok(Recovered { cut, memtables })
+        Ok(Recovered { cut, memtables, survey })
     }
 
     /// The committed memtables by rising numbers, and the zones that none of them has. All that is read here
@@ -226,6 +245,7 @@ impl ChainHeap {
             return None;
         };
         self.trim(&memtable, end);
+        memtable.note_end(end);
         Some(RecoveredMemtable { memtable, end })
     }
 

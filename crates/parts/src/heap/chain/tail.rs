@@ -134,6 +134,25 @@ impl Tail {
         }
     }
 
+    /// Whether its memtable has a chunk.
+    pub fn has_chunks(&self) -> bool {
+        self.prev != 0
+    }
+
+    /// The zone that is ready, if one is.
+    pub fn spare_zone(&self) -> Option<ZoneId> {
+        match &self.ready {
+            Ready::Zone(spare) => Some(spare.zone),
+            Ready::Nothing | Ready::Memtable(_) => None,
+        }
+    }
+
+    /// The place behind the last chunk of a memtable, if that is the active one and has a chunk.
+    pub fn end_of(&self, memtable: &Arc<Memtable>) -> Option<u32> {
+        let is_it = Arc::ptr_eq(&self.active, memtable) && self.prev != 0;
+        is_it.then(|| self.active.place(self.slot, self.next))
+    }
+
     /// Ends the appending to the active memtable, and returns another one that was ready. A zone that was
     /// ready is the memtable's, behind its end.
     pub fn close(self) -> (Full, Option<NewMemtable>) {

@@ -1,11 +1,12 @@
 //! Proving the chunks of a memtable after a crash, and reading their records.
 
 use super::cut::{Fact, Missing};
-use super::layout::{CHUNK_HEADER, ChainChunk, ChainRecord, DATA, FIRST_CHUNK, hash_of_records};
+use super::layout::{CHUNK_HEADER, ChainChunk, DATA, FIRST_CHUNK, hash_of_records};
 use super::memtable::{ChainHeap, Memtable};
+use super::view::{RecordFound, parse, split_record};
 use crate::commit::ring::Poisoned;
 use crate::heap::Reference;
-use crate::record::{EXPIRES, Kind, LifeKey};
+use crate::record::LifeKey;
 use crate::space::{Shortage, SpaceError, ZoneId};
 use quipu_medium::LINE;
 use zerocopy::{FromBytes, IntoBytes};
@@ -43,6 +44,9 @@ pub enum ChainError {
         /// Bytes that a zone takes.
         limit: u64,
     },
+    /// The subtable takes no writes: it has been dropped.
+    #[error("the table has been dropped")]
+    Dropped,
     /// Bytes that must prove themselves do not.
     #[error("{what} at byte {offset} is damaged")]
     Damaged {
@@ -94,32 +98,8 @@ impl ChunkFound {
     }
 }
 
-/// A record of a chunk.
-#[derive(Clone, Copy, Debug)]
-pub struct RecordFound<'a> {
-    /// Its number.
-    pub sequence: u64,
-    /// Its kind.
-    pub kind: Kind,
-    /// The key.
-    pub key: &'a [u8],
-    /// The value.
-    pub value: &'a [u8],
-    /// When it expires, in milliseconds since 1970; 0 for never.
-    pub expires: u64,
-    /// Where it stands.
-    pub reference: Reference,
-}
-
 /// A memtable whose chunks end before its end mark.
 pub(super) const MISSING: &str = "a chunk before the end of the memtable";
-
-/// A record within `bytes` that begins there, and its length. `None` if its lengths leave them.
-fn split_record(bytes: &[u8]) -> Option<(&ChainRecord, u64)> {
-    let (header, _) = ChainRecord::ref_from_prefix(bytes).ok()?;
-    let len = header.record_len();
-    (len <= bytes.len() as u64).then_some((header, len))
-}
 
 impl ChainHeap {
     /// Proves the chunk at `at`, with so much room up to the end of its zone. `None` if there is none.
@@ -243,31 +223,10 @@ impl ChainHeap {
             let bytes = unsafe { self.region().bytes_in_pieces(at, chunk.len) }.expect("proved");
             let mut next = CHUNK_HEADER as usize;
             for _ in 0..chunk.fact.here {
-                let damaged =
-                    || ChainError::Damaged { what: "a record of a chunk", offset: at + next as u64 };
-                let record = &bytes[next..];
-                let (header, len) = split_record(record).ok_or_else(damaged)?;
-                let (kind, flags) = (header.kind, header.flags);
-                let known = Kind::from_byte(kind).filter(|_| flags & !EXPIRES == 0);
-                let unknown = || ChainError::Unknown { kind, flags, offset: at + next as u64 };
-                let kind = known.ok_or_else(unknown)?;
-                let key_at = header.key_offset() as usize;
-                let value_at = key_at + usize::from(header.key_len.get());
-                let value_end = value_at + header.value_len.get() as usize;
-                let expiry = record[size_of::<ChainRecord>()..].first_chunk();
-                let expires = match (header.flags & EXPIRES, expiry) {
-                    (0, _) | (_, None) => 0,
-                    (_, Some(bytes)) => u64::from_le_bytes(*bytes),
-                };
-                each(RecordFound {
-                    sequence: header.sequence.get(),
-                    kind,
-                    key: &record[key_at..value_at],
-                    value: &record[value_at..value_end],
-                    expires,
-                    reference: Reference::new(zone, offset + next as u64, shift),
-                });
-                next += len as usize;
+                let here = Reference::new(zone, offset + next as u64, shift);
+                let record = parse(&bytes[next..], here, at + next as u64)?;
+                next += record.len as usize;
+                each(record);
             }
             Ok(())
         };

@@ -1,0 +1,48 @@
+//! `xp`: one order over all writes of a pool (Yan et al., "Revisiting the Design of LSM-tree Based OLTP
+//! Storage Engine with Persistent Memory", VLDB 2021).
+//!
+//! Writes go through a ring into memtables, whose records stay in persistent memory. An index in DRAM names
+//! the versions of each key. There are no levels on an SSD yet: the data must fit the pool.
+
+use super::{Description, Design, Recipe};
+use crate::settings::image::Image;
+use crate::tiered::{TieredParts, capabilities, object_pools, settings};
+use quipu_parts::index::masstree::Masstree;
+
+impl Design {
+    /// The LSM engine for transactions; see [`xp`](super::xp).
+    pub const XP: Design = Design(10);
+}
+
+const PARTS: TieredParts<Masstree> = TieredParts { index: Masstree::new };
+
+pub(super) const RECIPE: Recipe = Recipe {
+    design: Design::XP,
+    description: Description {
+        name: "xp",
+        paper: "Yan et al., VLDB 2021 (LSM-tree based OLTP on PM)",
+        parts: &[
+            ("ordered", "by a ring: one order over all writes of the pool (3.2.3)"),
+            ("placed", "in the memtable of its table, behind the write before (3.1)"),
+            (
+                "persistent",
+                "when the chunk that proves itself is fenced: one fence for all of a batch (3.2.1)",
+            ),
+            ("published", "by Masstree in DRAM, which names the versions of each key (3.1)"),
+            ("visible", "when all writes before it are durable and published, too"),
+            ("writers", "lock the stripe of their key"),
+            ("readers", "lock nothing; iterators see one state"),
+            (
+                "space comes back",
+                "by writing the live records of a memtable anew; the paper moves them to an SSD",
+            ),
+            ("opened", "when the records of all memtables are in the index, by several threads"),
+        ],
+        can: capabilities::<Masstree>(),
+    },
+    settings: &[],
+    object_pools,
+    remember: |_, pool| settings(pool).encode(),
+    recall: |_, _| Ok(()),
+    open: |site| PARTS.open(site),
+};

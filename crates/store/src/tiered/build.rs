@@ -1,0 +1,141 @@
+//! Putting a store of memtables together.
+
+use super::Tiers;
+use super::recovery;
+use super::rewrite::Rewriter;
+use super::table::Tables;
+use crate::engine::NO_SALVAGE;
+use crate::engine::site::{How, NewPool, Opened, Site};
+use crate::options::Twin;
+use crate::settings::memtables::TieredSettings;
+use crate::types::design::Capabilities;
+use crate::types::error::Error;
+use crate::types::reports::RecoveryReport;
+use crate::walk::STRIPES;
+use quipu_parts::commit::Stripes;
+use quipu_parts::commit::ring::Grants;
+use quipu_parts::epoch::Collector;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::chain::{ANCHOR_LEN, ChainHeap, ChainLog, ChainPools, MEMTABLE_LEN, SUBTABLE_LEN};
+use quipu_parts::heap::chain::{Recovered, Survey};
+use quipu_parts::index::{BothWays, Index};
+use quipu_parts::record::Certifier;
+use quipu_parts::space::PoolSpec;
+use quipu_parts::versions::Snapshots;
+use std::sync::Arc;
+
+/// The object pools, by their identifiers.
+const POOLS: ChainPools = ChainPools { memtables: 1, subtables: 3 };
+
+/// Bytes of a memtable at most, and its share of a pool, as a divisor, at most.
+const MEMTABLE: u64 = 64 << 20;
+const MEMTABLE_SHARE: u64 = 32;
+
+/// Tables of a pool at most.
+const TABLES: u64 = 4096;
+
+/// Share of the zones, as a divisor, that puts leave free.
+const RESERVE_DIVISOR: u32 = 50;
+
+/// Bytes of a zone at least, unless another size is asked for.
+const LEAST_ZONE: u64 = 64 << 10;
+
+/// The choices of a design for a store of memtables with such an index.
+pub(crate) struct TieredParts<I> {
+    pub(crate) index: fn() -> I,
+}
+
+/// Its capabilities.
+pub(crate) const fn capabilities<I: Index>() -> Capabilities {
+    Capabilities {
+        ordered: true,
+        batches: true,
+        expiry: true,
+        versions: true,
+        lends: true,
+        pools_below: Reference::reach(I::WORD_BITS),
+        least_zone: LEAST_ZONE,
+        ..Capabilities::NONE
+    }
+}
+
+/// The settings of a new pool.
+pub(crate) fn settings(pool: &NewPool) -> TieredSettings {
+    let slots = (pool.len / MEMTABLE_SHARE).min(MEMTABLE) / pool.zone_size;
+    TieredSettings::new(slots.max(1) as u32)
+}
+
+/// The object pools of a new pool: each memtable has a zone, and so has each table with data.
+pub(crate) fn object_pools(pool: &NewPool) -> Vec<PoolSpec> {
+    let zones = (pool.len / pool.zone_size).max(1);
+    vec![
+        PoolSpec { id: POOLS.memtables, object_size: MEMTABLE_LEN, count: zones },
+        PoolSpec { id: recovery::ANCHOR, object_size: ANCHOR_LEN, count: 1 },
+        PoolSpec { id: POOLS.subtables, object_size: SUBTABLE_LEN, count: zones.clamp(4, TABLES) },
+    ]
+}
+
+impl<I: BothWays + 'static> TieredParts<I> {
+    /// Opens a store.
+    pub(crate) fn open(&self, mut site: Site<'_>) -> Result<Opened, Error> {
+        let TieredSettings { slots, .. } = site.settings()?;
+        let (space, testing) = (site.space.clone(), site.options.testing.clone());
+        let certifier = || {
+            let certifier = Certifier::new(space.superblock().secret());
+            if testing.twin == Some(Twin::LifeLeftOut) { certifier.ignoring_lives() } else { certifier }
+        };
+        let places = u64::from(slots) * space.zone_size();
+        if slots == 0 || places > MEMTABLE.max(space.zone_size()) {
+            return Err(crate::settings::image::refused("the superblock holds a memtable of no release"));
+        }
+        let mut heap = ChainHeap::new(space.clone(), certifier(), site.clock(), POOLS, slots);
+        let recovered = match &mut site.how {
+            How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
+            How::New => {
+                recovery::create(&heap, &certifier())?;
+                none()
+            }
+            How::Existing(pool) if recovery::is_unfinished(&heap)? => {
+                space.repair(&mut pool.found);
+                recovery::create(&heap, &certifier())?;
+                none()
+            }
+            How::Existing(pool) => {
+                let anchor = recovery::anchor(&space, &certifier())?;
+                recovery::recover(&mut heap, &anchor, pool)?
+            }
+        };
+        let reserve = slots + 2 + space.zone_count() / RESERVE_DIVISOR;
+        if matches!(site.how, How::New) && space.zone_count() <= reserve + 1 {
+            return Err(Error::no_room_in(&space));
+        }
+        let epochs = Collector::new();
+        let tables = Tables::new(&heap, self.index, &epochs)?;
+        let left_open = recovered.survey.left_open;
+        let tiers = Tiers {
+            log: ChainLog::new(heap, Grants::default(), recovered),
+            tables,
+            anchor: recovery::anchor(&space, &certifier())?,
+            stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
+            snapshots: Snapshots::default(),
+            rewriter: Rewriter::new(&epochs),
+            epochs,
+            admission: Arc::default(),
+            reserve,
+            twin: testing.twin,
+        };
+        for table in tiers.tables.all() {
+            tiers.log.open(table.number, table.subtable.created)?;
+        }
+        let recovery = match &site.how {
+            How::Existing(pool) => tiers.fill(left_open, site.options.recovery_threads, pool)?,
+            _ => RecoveryReport::default(),
+        };
+        Ok(Opened { engine: Arc::new(tiers), recovery })
+    }
+}
+
+/// A pool without a memtable.
+fn none() -> Recovered {
+    Recovered { cut: 0, memtables: Vec::new(), survey: Survey { highest: 0, left_open: 0 } }
+}

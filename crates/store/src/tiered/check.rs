@@ -1,0 +1,106 @@
+//! `check`: proves every chunk of an open store, and that indexes and memtables agree.
+
+use super::Tiers;
+use crate::types::error::{Damage, DamagedPlace, Error};
+use crate::types::reports::CheckReport;
+use quipu_parts::heap::chain::RecordFound;
+use quipu_parts::index::{BothWays, Key};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Checks a store that nobody else uses.
+pub(super) fn check<I: BothWays>(
+    tiers: &Tiers<I>,
+    progress: &dyn Fn(usize, usize),
+) -> Result<CheckReport, Error> {
+    tiers.release_all_ripe();
+    let (heap, space) = (tiers.log.heap(), tiers.log.heap().space());
+    let mut places = Vec::new();
+    let mut complain = |what: String, offset, len| places.push(DamagedPlace { what, offset, len });
+    match space.audit() {
+        Err(error) => complain(error.to_string(), 0, 0),
+        Ok(audit) => {
+            let lost = audit.zones.gotten + audit.pools.iter().map(|(_, pool)| pool.gotten).sum::<u64>();
+            if lost != 0 {
+                complain(format!("{lost} zones or objects are neither in use nor free: they leak"), 0, 0);
+            }
+        }
+    }
+    let (memtables, tables) = (tiers.log.memtables(), tiers.tables.all());
+    let by_number: BTreeMap<u64, _> = tables.iter().map(|table| (table.subtable.created, table)).collect();
+    let known = memtables.iter().map(|memtable| memtable.zones().len()).sum::<usize>();
+    let in_use = space.committed_zones().len();
+    if known + tiers.log.spare_zones()?.len() != in_use {
+        complain(format!("{in_use} zones are in use, and memtables have {known}: they leak"), 0, 0);
+    }
+    let participant = tiers.epochs.register();
+    let (guard, mut records, mut live) = (participant.pin(), 0, 0u64);
+    for (nth, memtable) in memtables.iter().enumerate() {
+        let Some(table) = by_number.get(&memtable.subtable()) else {
+            complain("a memtable of a table that has been dropped".into(), 0, 0);
+            continue;
+        };
+        let mut lost = Vec::new();
+        let each = |record: RecordFound<'_>| {
+            records += 1;
+            let at = (&guard, Key { bytes: record.key, hash: 0 }, None);
+            let number_of = |reference| tiers.number_of(&guard, reference);
+            let newest = table.versions.get(at, || u64::MAX, number_of);
+            match newest {
+                Ok(Some(version)) if version.reference.with_tag(0) == record.reference => live += 1,
+                Ok(Some(version)) if version.number > record.sequence => {}
+                // A tombstone that hid nothing is forgotten before its memtable is released.
+                _ if memtable.end().is_some() && tiers.may_be_forgotten(&record) => {}
+                _ => lost.push((record.key.escape_ascii().to_string(), heap.resolve(record.reference))),
+            }
+        };
+        if let Some(end) = tiers.log.end_so_far(memtable)? {
+            // SAFETY: the caller has the store for itself, so nobody writes or releases.
+            if let Err(error) = unsafe { heap.records(memtable, end, each) } {
+                complain(error.to_string(), 0, 0);
+            }
+        }
+        for (key, at) in lost {
+            complain(format!("the index does not name the record of the key {key}"), at, 0);
+        }
+        progress(nth + 1, memtables.len());
+    }
+    let (mut keys, mut named) = (0, 0u64);
+    for table in &tables {
+        let mut scan = table.versions.scan_back_from(Bound::Unbounded);
+        loop {
+            let mut batch = Vec::new();
+            let number_of = |reference| tiers.number_of(&guard, reference);
+            let note = |key: &[u8], version| batch.push((key.to_vec(), version));
+            if !table.versions.prev_in_order(&guard, &mut scan, (64, u64::MAX), number_of, note)? {
+                break;
+            }
+            for (key, version) in batch {
+                named += 1;
+                match tiers.record_of(&guard, &version) {
+                    Ok(record) if record.key == key && record.sequence <= version.number => {
+                        keys += u64::from(!version.is_tombstone());
+                    }
+                    _ => complain(
+                        format!("the record of the key {}", key.escape_ascii()),
+                        heap.resolve(version.reference),
+                        0,
+                    ),
+                }
+            }
+        }
+    }
+    if named != live {
+        complain(format!("of {named} keys in the indexes, {live} have a record that proves itself"), 0, 0);
+    }
+    let free_zones = space.free_zones() as u64;
+    let damage = Damage { places };
+    Ok(CheckReport { segments: memtables.len(), values: 0, records, keys, free_zones, damage, unproved: &[] })
+}
+
+impl<I: BothWays> Tiers<I> {
+    /// Whether an index may have forgotten the key of this record.
+    fn may_be_forgotten(&self, record: &RecordFound<'_>) -> bool {
+        record.kind == quipu_parts::record::Kind::Tombstone || self.has_expired(record)
+    }
+}

@@ -1,0 +1,151 @@
+//! A store of memtables as its clients see it: where the types of the walk end.
+
+use super::read::NOW;
+use super::scan::Scan;
+use super::table::Table;
+use super::{Session as Own, Tiers};
+use crate::engine::{self, Decide, Engine, Head, InPlace, Pinned, Removal};
+use crate::types::batch::WriteBatch;
+use crate::types::change::Expiry;
+use crate::types::error::Error;
+use crate::types::iter::Pair;
+use quipu_parts::index::BothWays;
+use quipu_parts::record::Content;
+use quipu_parts::versions::Snapshot;
+use smallbox::smallbox;
+use std::borrow::Cow;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// One client of a store of memtables.
+pub(super) struct TieredClient<I: BothWays> {
+    tiers: Arc<Tiers<I>>,
+    own: Own<I>,
+}
+
+impl<I: BothWays> TieredClient<I> {
+    pub(super) fn of(tiers: Arc<Tiers<I>>, table: Arc<Table<I>>) -> TieredClient<I> {
+        let own = tiers.own_session(table, tiers.region().current_node());
+        TieredClient { tiers, own }
+    }
+}
+
+impl<I: BothWays> Drop for TieredClient<I> {
+    fn drop(&mut self) {
+        self.tiers.end(&mut self.own);
+    }
+}
+
+impl<I: BothWays + 'static> engine::Session for TieredClient<I> {
+    fn engine(&self) -> &dyn Engine {
+        &*self.tiers
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.tiers.put(&mut self.own, &Content::value(key, value))
+    }
+
+    fn put_until(&mut self, key: &[u8], value: &[u8], time: u64) -> Result<(), Error> {
+        self.tiers.put(&mut self.own, &Content { expires: time, ..Content::value(key, value) })
+    }
+
+    fn check(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.tiers.check_key(key)?;
+        self.tiers.check_value(value)
+    }
+
+    fn put_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
+        self.tiers.put_many(&mut self.own, pairs)
+    }
+
+    fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
+        self.tiers.write_batch(&mut self.own, batch)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        // The default calls the decision through a pointer; this is compiled for it.
+        let mut removal = Removal::default();
+        self.tiers.modify(&mut self.own, key, &mut removal)?;
+        Ok(removal.was_there)
+    }
+
+    fn clear(&mut self) -> Result<(), Error> {
+        self.tiers.clear(&mut self.own)
+    }
+
+    fn modify(&mut self, key: &[u8], decide: &mut dyn Decide) -> Result<(), Error> {
+        self.tiers.modify(&mut self.own, key, decide)
+    }
+
+    fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        let guard = self.own.participant.pin_to_read();
+        let found = self.tiers.get(&guard, &self.own.table, key, NOW)?;
+        out.clear();
+        found.iter().for_each(|record| out.extend_from_slice(record.value));
+        Ok(found.is_some())
+    }
+
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+        _copy: &mut Vec<u8>,
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        self.tiers.get_many(&self.own, keys, each)
+    }
+
+    fn pin(&self) -> Pinned<'_> {
+        Pinned::by_epoch(self.own.participant.pin_to_read())
+    }
+
+    fn pin_at(&self, snapshot: &Snapshot) -> Result<Pinned<'_>, Error> {
+        if !self.tiers.snapshots.have(snapshot) {
+            return Err(Error::Option("the snapshot is of another store".into()));
+        }
+        Ok(Pinned::by_epoch_at(self.own.participant.pin_to_read(), snapshot.number()))
+    }
+
+    fn on(&self, table: u64) -> Result<InPlace, Error> {
+        let table = self.tiers.tables.of(table)?;
+        Ok(smallbox!(TieredClient::of(self.tiers.clone(), table)))
+    }
+
+    fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
+        let found = self.tiers.get(pinned.to_read(), &self.own.table, key, pinned.at)?;
+        Ok(found.map(|record| Cow::Borrowed(record.value)))
+    }
+
+    fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
+        let found = self.tiers.get(pinned.to_read(), &self.own.table, key, pinned.at)?;
+        Ok(found
+            .map(|record| Head { expiry: Expiry::of_field(record.expires), version: Some(record.version) }))
+    }
+
+    fn has_versions(&self) -> bool {
+        true
+    }
+
+    fn pairs<'g>(&'g self, pinned: &'g Pinned<'g>) -> Result<Box<dyn Iterator<Item = Pair<'g>> + 'g>, Error> {
+        Ok(Box::new(self.scan(pinned, Bound::Unbounded, Bound::Unbounded)?))
+    }
+
+    fn range<'g>(
+        &'g self,
+        pinned: &'g Pinned<'g>,
+        from: Bound<Cow<'g, [u8]>>,
+        to: Bound<Cow<'g, [u8]>>,
+    ) -> Result<Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>, Error> {
+        Ok(Box::new(self.scan(pinned, from, to)?))
+    }
+}
+
+impl<I: BothWays> TieredClient<I> {
+    fn scan<'g>(
+        &'g self,
+        pinned: &'g Pinned<'g>,
+        from: Bound<Cow<'g, [u8]>>,
+        to: Bound<Cow<'g, [u8]>>,
+    ) -> Result<Scan<'g, I>, Error> {
+        Scan::new(&self.tiers, (pinned.to_read(), pinned.at), &self.own.table, from, to)
+    }
+}

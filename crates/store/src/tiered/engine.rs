@@ -1,0 +1,135 @@
+//! A store of memtables as its handle sees it.
+
+use super::Tiers;
+use super::check;
+use super::client::TieredClient;
+use crate::background::{Admission, Bell, Job};
+use crate::engine::{Engine, InPlace};
+use crate::types::error::Error;
+use crate::types::reports::CheckReport;
+use crate::types::stats::{Activity, Stats};
+use crate::types::table::{Table, TableStats};
+use crate::walk::cleaner;
+use quipu_parts::heap::Clock;
+use quipu_parts::heap::chain::Held;
+use quipu_parts::index::BothWays;
+use quipu_parts::space::{CheckpointEntry, Space};
+use quipu_parts::versions::Snapshot;
+use smallbox::smallbox;
+use std::sync::Arc;
+
+impl<I: BothWays + 'static> Engine for Tiers<I> {
+    fn session(self: Arc<Self>) -> InPlace {
+        let table = self.tables.default_table();
+        smallbox!(TieredClient::of(self, table))
+    }
+
+    fn space(&self) -> &Space {
+        self.log.heap().space()
+    }
+
+    fn clock(&self) -> &Clock {
+        self.log.heap().clock()
+    }
+
+    fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
+    fn jobs(self: Arc<Self>) -> Vec<Job> {
+        let bell = self.rewriter.bell.clone();
+        vec![cleaner(self, bell, Self::clean_ahead)]
+    }
+
+    fn clock_bell(&self) -> Option<Arc<Bell>> {
+        Some(self.rewriter.bell.clone())
+    }
+
+    fn limits(&self) -> (u64, u64) {
+        (self.key_limit(), self.value_limit())
+    }
+
+    fn create_table(&self, name: &str) -> Result<Table, Error> {
+        Tiers::create_table(self, name)
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, Error> {
+        Ok(self.handles())
+    }
+
+    fn drop_table(&self, id: u64) -> Result<(), Error> {
+        Tiers::drop_table(self, id)
+    }
+
+    fn table_stats(&self, id: u64) -> Result<TableStats, Error> {
+        Tiers::table_stats(self, id)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, Error> {
+        Ok(self.snapshots.take(|| self.log.visible()))
+    }
+
+    fn activity(&self) -> Activity {
+        // The tables of a pool grow one by one; a tool that looks closely has one.
+        let table = self.tables.default_table();
+        let index = table.versions.index();
+        Activity {
+            is_growing: index.growing() || self.log.is_preparing(),
+            index_growth: index.growth(),
+            is_compacting: self.rewriter.is_busy(),
+            ..Activity::default()
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        let (space, memtables) = (self.space(), self.log.memtables());
+        let zones = memtables.iter().flat_map(|memtable| memtable.zones());
+        let held = self.log.heap().usage().of_all(zones, 0);
+        let Held { bytes, tombstones, .. } = held;
+        let (live, done) = (held.live() - tombstones, self.rewriter.done());
+        let (zone, free) = (space.zone_size(), space.free_zones());
+        let mut stats = Stats {
+            records: live,
+            pool_bytes: self.region().len(),
+            zone_bytes: zone,
+            zones: space.zone_count().into(),
+            free_zones: free.into(),
+            reserve_zones: self.reserve.into(),
+            reserved_bytes: u64::from(self.reserve) * zone,
+            free_bytes: u64::from(free.saturating_sub(self.reserve)) * zone,
+            segments: u64::from(space.zone_count().saturating_sub(self.reserve)),
+            segment_bytes: zone,
+            record_bytes: bytes,
+            garbage_bytes: bytes - held.bytes_of(live),
+            tombstone_bytes: held.bytes_of(tombstones),
+            moved_bytes: done.bytes,
+            moved_records: done.records,
+            freed_segments: done.zones,
+            ..Stats::default()
+        };
+        for table in self.tables.all() {
+            let index = table.versions.index().stats();
+            stats.index_bytes += index.bytes + table.versions.bytes();
+            stats.index_splits += index.splits;
+        }
+        self.rewriter.stalls.counted_in(stats)
+    }
+
+    fn compact(&self) -> Result<(u64, u64), Error> {
+        self.rewrite_all()
+    }
+
+    fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+        check::check(self, progress)
+    }
+
+    fn quiesce(&self) -> Result<(), Error> {
+        self.release_all_ripe();
+        Ok(())
+    }
+
+    fn retire(&self) -> Result<CheckpointEntry, Error> {
+        self.log.close()?;
+        Ok(CheckpointEntry::default())
+    }
+}

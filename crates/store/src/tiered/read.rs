@@ -1,0 +1,128 @@
+//! Reading keys: of now, or of a number.
+
+use super::table::Table;
+use super::{Session, Tiers};
+use crate::engine::AT_ONCE;
+use crate::types::error::Error;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::chain::RecordFound;
+use quipu_parts::index::{BothWays, Key};
+use quipu_parts::record::Kind;
+use quipu_parts::versions::Version;
+
+/// In place of a number: what is visible when the versions of the key have been found.
+pub(super) const NOW: u64 = 0;
+
+impl<I: BothWays> Tiers<I> {
+    /// The record of a key at a number, or [`NOW`], unless it is deleted or has expired.
+    #[inline(always)]
+    pub(super) fn get<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        table: &Table<I>,
+        key: &[u8],
+        at: u64,
+    ) -> Result<Option<RecordFound<'g>>, Error> {
+        self.get_near(guard, table, (key, None), at)
+    }
+
+    #[inline(always)]
+    fn get_near<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        table: &Table<I>,
+        (bytes, near): (&[u8], Option<u64>),
+        at: u64,
+    ) -> Result<Option<RecordFound<'g>>, Error> {
+        table.check()?;
+        // An index that has the keys needs no hash of a reader.
+        let place = (guard, Key { bytes, hash: 0 }, near);
+        let up_to = || if at == NOW { self.log.visible() } else { at };
+        let found = table.versions.get(place, up_to, |found| self.number_of(guard, found))?;
+        match found {
+            Some(version) => self.value_of(guard, bytes, &version),
+            None => Ok(None),
+        }
+    }
+
+    /// The newest version of a key whose stripe is held, visible or not, and its record unless it is deleted
+    /// or has expired.
+    #[inline]
+    pub(super) fn newest<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        table: &Table<I>,
+        key: Key<'_>,
+        near: Option<u64>,
+    ) -> Result<Option<(Version, Option<RecordFound<'g>>)>, Error> {
+        let at = (guard, key, near);
+        let found = table.versions.get(at, || u64::MAX, |found| self.number_of(guard, found))?;
+        let Some(version) = found else { return Ok(None) };
+        Ok(Some((version, self.value_of(guard, key.bytes, &version)?)))
+    }
+
+    /// The record of a version of this key, unless it is deleted or has expired.
+    #[inline(always)]
+    pub(super) fn value_of<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: &[u8],
+        version: &Version,
+    ) -> Result<Option<RecordFound<'g>>, Error> {
+        if version.is_tombstone() {
+            return Ok(None);
+        }
+        let record = self.record_of(guard, version)?;
+        if record.key != key || record.kind != Kind::Value {
+            return Err(self.names_no_record(version));
+        }
+        Ok((!self.has_expired(&record)).then_some(record))
+    }
+
+    /// The record of a version.
+    #[inline(always)]
+    pub(super) fn record_of<'g>(
+        &'g self,
+        _guard: &'g Guard<'_>,
+        version: &Version,
+    ) -> Result<RecordFound<'g>, Error> {
+        // SAFETY: as in `number_of`.
+        Ok(unsafe { self.log.heap().record(version.reference) }?)
+    }
+
+    #[cold]
+    fn names_no_record(&self, version: &Version) -> Error {
+        let offset = self.log.heap().resolve(version.reference);
+        Error::damaged("no record of its key where the index names one", offset, 0)
+    }
+
+    /// Whether a record has expired: it acts as a tombstone then.
+    #[inline]
+    pub(super) fn has_expired(&self, record: &RecordFound<'_>) -> bool {
+        record.expires != 0 && record.expires <= self.region().now()
+    }
+
+    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.
+    pub(super) fn get_many(
+        &self,
+        session: &Session<I>,
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        let (guard, table) = (session.participant.pin_to_read(), &*session.table);
+        let mut near = [None; AT_ONCE];
+        for (near, bytes) in near.iter_mut().zip(keys) {
+            *near = table.versions.index().prefetch(Key { bytes, hash: 0 });
+        }
+        for (near, bytes) in near.iter().zip(keys) {
+            let region = self.region();
+            let prefetch = |reference| region.prefetch(self.log.heap().resolve(reference));
+            table.versions.glance(&guard, Key { bytes, hash: 0 }, *near, prefetch);
+        }
+        for (position, (key, near)) in keys.iter().zip(near).enumerate() {
+            let record = self.get_near(&guard, table, (key, near), NOW)?;
+            each(position, record.map(|record| record.value));
+        }
+        Ok(())
+    }
+}

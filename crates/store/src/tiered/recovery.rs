@@ -1,0 +1,187 @@
+//! Opening a pool: creating the objects of a new one, or finding a prefix of all writes and its indexes.
+//!
+//! [`ChainHeap::recover`] finds the cut and settles what a crash left open. Then the records of all memtables
+//! go into the indexes, the highest number of a key winning, by several threads, a memtable each. Nothing in
+//! the pool depends on the indexes.
+
+use super::Tiers;
+use super::table::{DEFAULT, Table};
+use crate::background;
+use crate::engine::site::{Existing, Holes};
+use crate::types::error::{DamagedPlace, Error, damaged_at};
+use crate::types::reports::RecoveryReport;
+use crate::walk::proof::{all_damage, refuse_number};
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::chain::anchor::Anchor;
+use quipu_parts::heap::chain::{ChainHeap, Counts, Memtable, RecordFound, Recovered, Survey};
+use quipu_parts::index::{BothWays, Key};
+use quipu_parts::record::{Certifier, Kind};
+use quipu_parts::space::{ObjectId, Space, SpaceError};
+use quipu_parts::sync::SpinLock;
+use quipu_parts::versions::{Horizon, Retired, Version};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The object pool of the anchor.
+pub(super) const ANCHOR: u32 = 2;
+
+/// Records whose way to the index overlaps.
+const AT_ONCE: usize = 16;
+
+/// Creates the anchor and the default table of a pool that has no zone in use. A crash may cut it off, and
+/// the next open repeats it.
+pub(super) fn create(heap: &ChainHeap, certifier: &Certifier) -> Result<(), Error> {
+    let space = heap.space();
+    let anchors = space.pool(ANCHOR).ok_or_else(no_anchor)?;
+    if anchors.committed().is_empty() {
+        // The run begins, durably, before anything else changes.
+        heap.clock().begin(space);
+        let object = anchors.get()?.ok_or_else(no_anchor)?;
+        let at = anchors.object_offset(object).ok_or_else(no_anchor)?;
+        Anchor::create(space.region(), certifier, at);
+        anchors.commit(object);
+    }
+    if heap.subtables()?.is_empty() {
+        heap.create_subtable(DEFAULT)?;
+    }
+    Ok(())
+}
+
+/// Whether the creation of a pool was cut off.
+pub(super) fn is_unfinished(heap: &ChainHeap) -> Result<bool, Error> {
+    let space = heap.space();
+    let anchors = space.pool(ANCHOR).ok_or_else(no_anchor)?;
+    let lacks = anchors.committed().is_empty() || heap.subtables()?.is_empty();
+    Ok(lacks && space.committed_zones().is_empty())
+}
+
+/// The anchor of a pool.
+pub(super) fn anchor(space: &Space, certifier: &Certifier) -> Result<Anchor, Error> {
+    let anchors = space.pool(ANCHOR).ok_or_else(no_anchor)?;
+    let at = anchors.object_offset(ObjectId(0)).filter(|_| anchors.check(ObjectId(0)));
+    Ok(Anchor::open(space.region(), certifier, at.ok_or_else(no_anchor)?)?)
+}
+
+fn no_anchor() -> Error {
+    SpaceError::Geometry { what: "the anchor of the memtables is missing" }.into()
+}
+
+/// Recovers the memtables of a mapped pool.
+pub(super) fn recover(
+    heap: &mut ChainHeap,
+    anchor: &Anchor,
+    pool: &mut Existing<'_>,
+) -> Result<Recovered, Error> {
+    let space = heap.space().clone();
+    let mut places = Vec::new();
+    if pool.holes == Holes::AreLost {
+        // Of an item that is lost in part, the rest would have to go, and all items behind it.
+        let what =
+            "after a crash of the operating system, which its durability does not cover, the pool".into();
+        places.push(DamagedPlace { what, offset: 0, len: space.region().len() });
+    }
+    heap.recover(anchor, |survey: &Survey| {
+        refuse_number(&space, survey.highest)?;
+        if pool.found.was_clean && survey.left_open > 0 {
+            places.push(DamagedPlace { what: "the end mark of a memtable".into(), offset: 0, len: 0 });
+        }
+        damaged_at(all_damage(&space, std::mem::take(&mut places)))?;
+        // Nothing was changed until here.
+        space.repair(&mut pool.found);
+        Ok(())
+    })
+}
+
+impl<I: BothWays> Tiers<I> {
+    /// Fills the indexes from the memtables, by so many threads.
+    pub(super) fn fill(
+        &self,
+        left_open: usize,
+        threads: usize,
+        pool: &Existing<'_>,
+    ) -> Result<RecoveryReport, Error> {
+        let (memtables, tables) = (self.log.memtables(), self.tables.all());
+        let (next, done, records) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicU64::new(0));
+        let failure = SpinLock::new(None);
+        background::in_parallel(threads.clamp(1, memtables.len().max(1)), |_| {
+            let (participant, mut retired) = (self.epochs.register(), Retired::default());
+            while let Some(memtable) = memtables.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let named = |table: &&Arc<Table<I>>| table.subtable.created == memtable.subtable();
+                let table = tables.iter().find(named).expect("recovery releases the others");
+                match self.take_in(&participant.pin(), table, memtable, &mut retired) {
+                    Ok(found) => records.fetch_add(found, Ordering::Relaxed),
+                    Err(error) => return *failure.lock() = Some(error),
+                };
+                (pool.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, memtables.len());
+            }
+            retired.defer(&participant.pin());
+        });
+        if let Some(error) = failure.lock().take() {
+            return Err(error);
+        }
+        Ok(RecoveryReport {
+            was_clean: pool.found.was_clean,
+            segments: memtables.len(),
+            records: records.into_inner(),
+            sealed: left_open,
+            reclaimed: pool.found.leaked_reclaimed as usize,
+            ..RecoveryReport::default()
+        })
+    }
+
+    /// Takes the records of a memtable into the index of its table, and returns how many there are.
+    fn take_in(
+        &self,
+        guard: &Guard<'_>,
+        table: &Table<I>,
+        memtable: &Memtable,
+        retired: &mut Retired,
+    ) -> Result<u64, Error> {
+        let end = memtable.end().expect("recovery has ended all memtables");
+        let (mut batch, mut count) = (Vec::with_capacity(AT_ONCE), 0);
+        let each = |record: RecordFound<'_>| {
+            count += 1;
+            let deletes = record.kind == Kind::Tombstone;
+            let zone = self.log.heap().zone_of(record.reference);
+            let counts = Counts {
+                bytes: record.len,
+                packed: record.len,
+                records: 1,
+                tombstones: deletes.into(),
+                expiring: (record.expires != 0).into(),
+                expires: record.expires,
+            };
+            self.log.heap().usage().note_written(zone, &counts);
+            // SAFETY: nobody releases the memtable while it is recovered.
+            let Ok(found) = (unsafe { self.log.heap().record(record.reference) }) else { return };
+            table.versions.index().prefetch(Key { bytes: found.key, hash: 0 });
+            batch.push((found.key, Version::new(record.sequence, record.reference, deletes)));
+            if batch.len() == AT_ONCE {
+                batch.drain(..).for_each(|(key, version)| self.adopt(guard, table, key, version, retired));
+            }
+        };
+        // SAFETY: recovery runs before the store is handed out, so nobody writes.
+        unsafe { self.log.heap().records(memtable, end, each) }?;
+        batch.drain(..).for_each(|(key, version)| self.adopt(guard, table, key, version, retired));
+        Ok(count)
+    }
+
+    fn adopt(
+        &self,
+        guard: &Guard<'_>,
+        table: &Table<I>,
+        bytes: &[u8],
+        version: Version,
+        retired: &mut Retired,
+    ) {
+        let key = self.key(bytes);
+        let _stripe = self.lock(key.hash);
+        // Nobody reads yet, so the newest version of each key is enough.
+        let horizon = Horizon { visible: u64::MAX, snapshots: Vec::new() };
+        let number_of = |reference| self.number_of(guard, reference);
+        let superseded = table.versions.insert((guard, key, None), version, &horizon, retired, number_of);
+        if let Some(version) = superseded.expect("this index never fails") {
+            self.note_dead(&version);
+        }
+    }
+}

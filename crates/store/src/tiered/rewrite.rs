@@ -1,0 +1,356 @@
+//! Giving space back: a memtable that is mostly superseded is rewritten and released.
+//!
+//! 1. Its records are looked at, some at a time, with the stripes of their keys held. One that is the newest
+//!    of its key is written anew, as any write is; the others are left.
+//! 2. When the copies are visible, older versions of their keys are purged. If a snapshot needs one that
+//!    stands in the memtable, it stays for now.
+//! 3. When all guards have dropped under which a record of it could be found, it is released: the anchor
+//!    first, then its object, then its zones.
+//!
+//! *Nothing that was superseded comes back.* For each key, the newest record stays in some memtable. A
+//! tombstone is left behind only if its memtable is the oldest of its table that is not released, so that no
+//! older record of the key is anywhere. An expired value is written anew as a tombstone, or left likewise.
+//!
+//! *Copies have numbers of their own.* They are the newest records of their keys, which nobody else writes
+//! meanwhile. So a crash finds a prefix of all writes, and copies change nothing in it.
+//!
+//! The work goes in steps, so that a writer who needs room waits for no more than one.
+
+use super::choose::{Candidate, choose};
+use super::table::Table;
+use super::write::Purpose;
+use super::{Tiers, Writer};
+use crate::background::Bell;
+use crate::types::error::Error;
+use crate::types::stats::StallCounts;
+use quipu_medium::LINE;
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::chain::{CHUNK_HEADER, Memtable, RecordFound};
+use quipu_parts::index::{BothWays, Key};
+use quipu_parts::record::{Content, Kind};
+use quipu_parts::sync::{SpinGuard, SpinLock};
+use quipu_parts::versions::Version;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Records that are written anew as one item.
+const BATCH: usize = 64;
+
+/// An item of copies takes at most one part in so many of a zone, unless it is one record. So the end of a
+/// zone, where the next one does not fit, is no larger.
+const ENDS: u64 = 8;
+
+/// The rewriting of a store.
+pub(super) struct Rewriter {
+    worker: SpinLock<Worker>,
+    /// Memtables that nobody finds any more, and that readers have left.
+    ripe: Arc<SpinLock<Vec<Arc<Memtable>>>>,
+    /// Memtables that nobody finds any more, and that are not released, by their numbers.
+    retired: SpinLock<Vec<u64>>,
+    pub(super) bell: Arc<Bell>,
+    pub(super) stalls: StallCounts,
+    moved_bytes: AtomicU64,
+    moved_records: AtomicU64,
+    freed_zones: AtomicU64,
+}
+
+pub(super) struct Worker {
+    participant: Participant,
+    writer: Writer,
+    victim: Option<Victim>,
+    /// Memtables that snapshots need, and the oldest of these.
+    needed: (Vec<u64>, Option<u64>),
+}
+
+impl Worker {
+    /// Leaves a table, which is about to be dropped.
+    pub(super) fn leave(&mut self, subtable: u64) {
+        self.victim.take_if(|victim| victim.memtable.subtable() == subtable);
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.writer.retired.defer(&self.participant.pin());
+    }
+}
+
+/// A memtable that is being rewritten.
+struct Victim {
+    memtable: Arc<Memtable>,
+    records: Vec<Reference>,
+    next: usize,
+}
+
+/// The memtables that a step may look for.
+#[derive(Clone)]
+pub(super) struct Demand {
+    /// One part in so many of a memtable must be gained.
+    pub(super) least: u64,
+    /// The numbers of memtables.
+    pub(super) numbers: Range<u64>,
+}
+
+/// The work of a rewriter since open.
+pub(super) struct Done {
+    pub(super) bytes: u64,
+    pub(super) records: u64,
+    /// Zones of memtables that were released.
+    pub(super) zones: u64,
+}
+
+impl Rewriter {
+    pub(super) fn new(epochs: &Collector) -> Rewriter {
+        let (participant, writer) = (epochs.register(), Writer::default());
+        let worker = Worker { participant, writer, victim: None, needed: (Vec::new(), None) };
+        Rewriter {
+            worker: SpinLock::new(worker),
+            ripe: Arc::default(),
+            retired: SpinLock::default(),
+            bell: Arc::default(),
+            stalls: StallCounts::default(),
+            moved_bytes: AtomicU64::new(0),
+            moved_records: AtomicU64::new(0),
+            freed_zones: AtomicU64::new(0),
+        }
+    }
+
+    /// Waits until nothing is being rewritten.
+    pub(super) fn worker(&self) -> SpinGuard<'_, Worker> {
+        self.worker.lock()
+    }
+
+    /// Whether a memtable is being rewritten.
+    pub(super) fn is_busy(&self) -> bool {
+        self.worker.try_lock().is_none_or(|worker| worker.victim.is_some())
+    }
+
+    /// Whether a memtable waits for its readers to leave.
+    pub(super) fn waits(&self) -> bool {
+        !self.retired.lock().is_empty()
+    }
+
+    pub(super) fn done(&self) -> Done {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Done {
+            bytes: read(&self.moved_bytes),
+            records: read(&self.moved_records),
+            zones: read(&self.freed_zones),
+        }
+    }
+}
+
+impl<I: BothWays> Tiers<I> {
+    /// Rewrites the next few records of a memtable that meets the demand. `false` if there is none.
+    pub(super) fn rewrite_step(&self, demand: &Demand) -> Result<bool, Error> {
+        let mut worker = self.rewriter.worker.lock();
+        let Worker { participant, writer, victim, needed } = &mut *worker;
+        self.release_ripe(participant);
+        let Some(at_work) = victim else {
+            *victim = self.begin(demand, needed)?;
+            return Ok(victim.is_some());
+        };
+        let guard = participant.pin();
+        let end = at_work.records.len().min(at_work.next + BATCH);
+        let batch = &at_work.records[at_work.next..end];
+        let outcome = self.rewrite(&guard, writer, &at_work.memtable, batch);
+        let may_go = match outcome {
+            Ok(may_go) => may_go,
+            Err(error) => {
+                *victim = None;
+                return Err(error);
+            }
+        };
+        if !may_go {
+            needed.0.push(at_work.memtable.number());
+            *victim = None;
+            return Ok(true);
+        }
+        at_work.next = end;
+        if end == at_work.records.len() {
+            let memtable = at_work.memtable.clone();
+            *victim = None;
+            writer.retired.defer(&guard);
+            self.retire(&guard, memtable);
+        }
+        Ok(true)
+    }
+
+    /// Releases memtables that nobody reads any more.
+    pub(super) fn release_all_ripe(&self) {
+        let worker = self.rewriter.worker.lock();
+        self.release_ripe(&worker.participant);
+    }
+
+    fn release_ripe(&self, participant: &Participant) {
+        participant.collect();
+        let ripe = std::mem::take(&mut *self.rewriter.ripe.lock());
+        if ripe.is_empty() {
+            return;
+        }
+        let zones: usize = ripe.iter().map(|memtable| memtable.zones().len()).sum();
+        self.log.release(&ripe, &self.anchor);
+        self.rewriter.freed_zones.fetch_add(zones as u64, Ordering::Relaxed);
+        let is_ripe = |number: &u64| ripe.iter().any(|memtable| memtable.number() == *number);
+        self.rewriter.retired.lock().retain(|number| !is_ripe(number));
+    }
+
+    /// Releases a memtable that no index names, once readers have left it.
+    fn retire(&self, guard: &Guard<'_>, memtable: Arc<Memtable>) {
+        self.rewriter.retired.lock().push(memtable.number());
+        let ripe = self.rewriter.ripe.clone();
+        guard.defer_to_anyone(Box::new(move || ripe.lock().push(memtable)));
+    }
+
+    /// Releases the memtables of a table that has been dropped, once readers have left them. Some may wait
+    /// for that already.
+    pub(super) fn retire_all(&self, worker: &mut Worker, memtables: Vec<Arc<Memtable>>) {
+        let retired = self.rewriter.retired.lock().clone();
+        let guard = worker.participant.pin();
+        let is_new = |memtable: &Arc<Memtable>| !retired.contains(&memtable.number());
+        memtables.into_iter().filter(is_new).for_each(|memtable| self.retire(&guard, memtable));
+    }
+
+    /// Chooses the next memtable, and finds its records.
+    fn begin(
+        &self,
+        demand: &Demand,
+        (needed, oldest): &mut (Vec<u64>, Option<u64>),
+    ) -> Result<Option<Victim>, Error> {
+        let oldest_now = self.snapshots.oldest();
+        if *oldest != oldest_now {
+            needed.clear();
+            *oldest = oldest_now;
+        }
+        let (memtables, retired) = (self.log.memtables(), self.rewriter.retired.lock().clone());
+        let is_left = |number| retired.contains(&number) || needed.contains(&number);
+        let candidates: Vec<Candidate> = (memtables.iter().enumerate())
+            .filter(|(_, memtable)| !is_left(memtable.number()))
+            .filter_map(|(at, memtable)| self.candidate(at, memtable, &memtables))
+            .collect();
+        let Some(chosen) = choose(&candidates, demand.least, demand.numbers.clone()) else { return Ok(None) };
+        // The run begins, durably, before anything changes: the memtable may be released without a copy.
+        self.log.heap().clock().begin(self.log.heap().space());
+        let memtable = memtables[chosen.at].clone();
+        let end = memtable.end().expect("a candidate has ended");
+        let mut records = Vec::new();
+        // SAFETY: it has ended, and nobody but this worker retires it.
+        unsafe { self.log.heap().records(&memtable, end, |record| records.push(record.reference)) }?;
+        Ok(Some(Victim { memtable, records, next: 0 }))
+    }
+
+    /// A memtable that has ended, as a candidate.
+    fn candidate(&self, at: usize, memtable: &Memtable, all: &[Arc<Memtable>]) -> Option<Candidate> {
+        let (end, heap, zones) = (memtable.end()?, self.log.heap(), memtable.zones());
+        let zone_size = heap.space().zone_size();
+        let capacity = zones.len() as u64 * zone_size;
+        let held = heap.usage().of_all(zones, self.region().now());
+        let hides_nothing = if self.is_oldest(memtable, all) { held.tombstones } else { 0 };
+        let stays = held.records.saturating_sub(held.dead.max(held.expired) + hides_nothing);
+        // Copies share headers and last lines, and leave a little at the ends of zones.
+        let packed = held.bytes_of(stays) + stays.div_ceil(BATCH as u64) * (CHUNK_HEADER + LINE);
+        let packed = packed + packed / ENDS;
+        let gone = held.bytes.saturating_sub(packed);
+        // A full zone leaves less than the longest record. More of it shows that a run ended there, and a
+        // copy leaves no such rest.
+        let rest = capacity.saturating_sub(u64::from(end) * LINE);
+        let rest = if rest > zone_size / 4 + 2 * LINE { rest } else { 0 };
+        Some(Candidate { at, number: memtable.number(), capacity, gain: gone + rest })
+    }
+
+    /// Whether no memtable of its table is older.
+    fn is_oldest(&self, memtable: &Memtable, all: &[Arc<Memtable>]) -> bool {
+        let own = all.iter().filter(|other| other.subtable() == memtable.subtable());
+        own.map(|other| other.number()).min() == Some(memtable.number())
+    }
+
+    /// Writes those of some records of a memtable anew that count. `false` if a snapshot needs one of them.
+    fn rewrite(
+        &self,
+        guard: &Guard<'_>,
+        writer: &mut Writer,
+        memtable: &Memtable,
+        batch: &[Reference],
+    ) -> Result<bool, Error> {
+        let tables = self.tables.all();
+        let named = |table: &&Arc<Table<I>>| table.subtable.created == memtable.subtable();
+        let Some(table) = tables.iter().find(named) else { return Ok(true) };
+        let is_oldest = self.is_oldest(memtable, &self.log.memtables());
+        // SAFETY: the memtable is not released before this worker retires it.
+        let record = |reference: &Reference| unsafe { self.log.heap().record(*reference) };
+        let records: Vec<RecordFound<'_>> = batch.iter().map(record).collect::<Result<_, _>>()?;
+        let stripes = self.lock_all(records.iter().map(|record| self.key(record.key).hash));
+        writer.item.clear();
+        self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);
+        let longest = self.log.heap().space().zone_size() / ENDS;
+        let (mut may_go, mut bytes, mut copies) = (true, 0, Vec::new());
+        for record in &records {
+            let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
+            let deletes = record.kind == Kind::Tombstone || self.has_expired(record);
+            let (mut is_newest, mut is_left) = (false, false);
+            self.tidy(guard, table, writer, record.key, |versions| {
+                is_newest = versions.first().is_some_and(is_here);
+                may_go &= is_newest || !versions.iter().any(is_here);
+                is_left = is_newest && deletes && is_oldest && versions.len() == 1;
+                is_left
+            })?;
+            if is_left {
+                self.note_dead(&Version::new(
+                    record.sequence,
+                    record.reference,
+                    record.kind == Kind::Tombstone,
+                ));
+            } else if is_newest {
+                let content = match deletes {
+                    true => Content::tombstone(record.key),
+                    false => Content { expires: record.expires, ..Content::value(record.key, record.value) },
+                };
+                if !writer.item.is_empty() && writer.item.len() + record.len > longest {
+                    self.move_item(guard, table, writer)?;
+                }
+                writer.item.chunk(table.number).push_copy(&content, record.version);
+                bytes += record.len;
+                copies.push(record);
+            }
+        }
+        if !copies.is_empty() {
+            self.move_item(guard, table, writer)?;
+        }
+        self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);
+        for record in &copies {
+            let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
+            self.tidy(guard, table, writer, record.key, |versions| {
+                may_go &= !versions.iter().any(is_here);
+                false
+            })?;
+        }
+        drop(stripes);
+        self.rewriter.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.rewriter.moved_records.fetch_add(copies.len() as u64, Ordering::Relaxed);
+        Ok(may_go)
+    }
+
+    /// Writes the copies that the writer has, and waits until they are visible.
+    fn move_item(&self, guard: &Guard<'_>, table: &Arc<Table<I>>, writer: &mut Writer) -> Result<(), Error> {
+        let node = self.region().current_node();
+        let last = self.write(guard, (&[table], None), writer, (Purpose::Move, node))?;
+        Ok(self.log.wait(last)?)
+    }
+
+    /// Purges the versions of a key whose stripe is held, and forgets the key if told to.
+    fn tidy(
+        &self,
+        guard: &Guard<'_>,
+        table: &Table<I>,
+        writer: &mut Writer,
+        key: &[u8],
+        forget: impl FnOnce(&[Version]) -> bool,
+    ) -> Result<(), Error> {
+        let Writer { horizon, retired, .. } = writer;
+        let at = (guard, Key { bytes: key, hash: 0 }, None);
+        let number_of = |reference| self.number_of(guard, reference);
+        Ok(table.versions.tidy(at, horizon, retired, number_of, forget)?)
+    }
+}

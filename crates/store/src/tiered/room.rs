@@ -1,0 +1,150 @@
+//! The pace of rewriting: for writers that find little room or none, and on request.
+
+use super::rewrite::Demand;
+use super::write::Purpose;
+use super::{Session, Tiers};
+use crate::background::Progress;
+use crate::options::Twin;
+use crate::types::error::Error;
+use crate::walk::patience::Patience;
+use quipu_parts::heap::chain::Memtable;
+use quipu_parts::index::BothWays;
+use std::sync::Arc;
+
+/// A writer that finds no room rewrites a memtable that gives back one part in so many.
+const LEAST: u64 = 32;
+/// Ahead of need, one that gives back one part in so many.
+const LEAST_AHEAD: u64 = 4;
+
+impl<I: BothWays> Tiers<I> {
+    /// Zones that a write leaves free.
+    #[inline]
+    pub(super) fn leaves(&self, purpose: Purpose) -> u32 {
+        match purpose {
+            Purpose::Put => self.reserve,
+            Purpose::Delete => self.reserve / 2,
+            Purpose::Move => 0,
+        }
+    }
+
+    /// Whether the room that is left is that of deletions and of rewriting.
+    #[inline]
+    pub(super) fn is_full_for(&self, purpose: Purpose) -> bool {
+        purpose == Purpose::Put && self.log.heap().space().free_zones() < self.reserve
+    }
+
+    /// The error of a put that finds no room.
+    #[cold]
+    pub(super) fn full(&self) -> Error {
+        let space = self.log.heap().space();
+        space.shortage(space.zone_size(), self.reserve).into()
+    }
+
+    /// Free zones below which memtables are rewritten ahead of need.
+    fn low_water(&self) -> u32 {
+        self.reserve + (self.log.heap().space().zone_count() / 16).max(1)
+    }
+
+    /// An error if writes are refused. Makes some room ahead of a put, if little is left. The caller holds
+    /// no lock.
+    #[inline(always)]
+    pub(super) fn relieve(&self, purpose: Purpose) -> Result<(), Error> {
+        self.admission.admit()?;
+        let left = self.log.heap().space().free_zones();
+        if left < self.low_water() && purpose == Purpose::Put { self.relieve_some(left) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn relieve_some(&self, left: u32) -> Result<(), Error> {
+        let has_cleaner = self.rewriter.bell.ring();
+        if !has_cleaner || left <= self.reserve {
+            self.rewriter.stalls.note_help();
+            self.rewrite_step(&Demand { least: LEAST_AHEAD, numbers: 0..u64::MAX })
+                .map(drop)
+                .or_else(room)?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for a write that met this error, or returns it. The caller holds no lock.
+    ///
+    /// No memtable is rewritten that is younger than the call: copies of this call give nothing back.
+    #[cold]
+    pub(super) fn make_room(
+        &self,
+        session: &mut Session<I>,
+        purpose: Purpose,
+        error: Error,
+    ) -> Result<(), Error> {
+        self.rewriter.stalls.waiting(self.region(), || {
+            self.end(session);
+            let space = self.log.heap().space();
+            let demand = Demand { least: LEAST, numbers: 0..self.log.heap().clock().draw(space) };
+            let mut patience = Patience::new(self.region());
+            loop {
+                self.release_all_ripe();
+                if space.free_zones() > self.leaves(purpose) {
+                    return Ok(());
+                }
+                let has_worked = self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))?;
+                // Readers that were here when the last memtable was rewritten will soon have left.
+                let goes_on = has_worked || self.rewriter.waits() && patience.lasts();
+                if !goes_on {
+                    return Err(error);
+                }
+            }
+        })
+    }
+
+    /// A piece of the cleaner's work.
+    pub(super) fn clean_ahead(&self) -> Progress {
+        assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
+        self.release_all_ripe();
+        if self.log.heap().space().free_zones() >= self.low_water() {
+            return Progress::Enough;
+        }
+        match self.rewrite_step(&Demand { least: LEAST_AHEAD, numbers: 0..u64::MAX }) {
+            Ok(true) => Progress::More,
+            Ok(false) | Err(_) => Progress::Stuck,
+        }
+    }
+
+    /// Rewrites every memtable of now that gives anything back. Returns the zones freed, and the bytes moved.
+    pub(super) fn rewrite_all(&self) -> Result<(u64, u64), Error> {
+        self.admission.admit()?;
+        let before = self.rewriter.done();
+        self.release_all_ripe();
+        let space = self.log.heap().space();
+        self.seal_superseded()?;
+        let demand = Demand { least: LEAST, numbers: 0..self.log.heap().clock().draw(space) };
+        let mut patience = Patience::new(self.region());
+        while self.rewrite_step(&demand)? {}
+        while self.rewriter.waits() && patience.lasts() {
+            self.release_all_ripe();
+        }
+        let done = self.rewriter.done();
+        Ok((done.zones - before.zones, done.bytes - before.bytes))
+    }
+}
+
+impl<I: BothWays> Tiers<I> {
+    /// Ends the memtables that are written to and hold something that is superseded.
+    fn seal_superseded(&self) -> Result<(), Error> {
+        let (memtables, now) = (self.log.memtables(), self.region().now());
+        for table in self.tables.all() {
+            let own = |memtable: &&Arc<Memtable>| memtable.subtable() == table.subtable.created;
+            let open = memtables.iter().filter(own).filter(|memtable| memtable.end().is_none());
+            let zones = open.flat_map(|memtable| memtable.zones());
+            let held = self.log.heap().usage().of_all(zones, now);
+            if held.dead + held.expired + held.tombstones > 0 {
+                self.log.seal(table.number)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A lack of room is not the error of a writer that helps.
+fn room(error: Error) -> Result<(), Error> {
+    if matches!(error, Error::PoolFull { .. }) { Ok(()) } else { Err(error) }
+}

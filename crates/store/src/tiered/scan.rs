@@ -1,0 +1,190 @@
+//! Keys in order, from both ends, as they were at a number.
+
+use super::read::NOW;
+use super::table::Table;
+use super::{Session, Tiers};
+use crate::engine::Removal;
+use crate::types::error::{Error, damaged_at};
+use crate::types::iter::Pair;
+use quipu_medium::LINE;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::chain::RecordFound;
+use quipu_parts::index::BothWays;
+use quipu_parts::versions::{Snapshot, Version};
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Bound;
+
+/// Keys that are looked up together.
+const AT_ONCE: usize = 32;
+
+/// A scan from both ends of the state at a snapshot. The last key told at an end bounds the other end, so
+/// they meet where nothing is left between them.
+pub(super) struct Scan<'g, I: BothWays> {
+    tiers: &'g Tiers<I>,
+    guard: &'g Guard<'g>,
+    table: &'g Table<I>,
+    /// Of a scan that has no snapshot of its caller's.
+    _snapshot: Option<Snapshot>,
+    at: u64,
+    from: Bound<Cow<'g, [u8]>>,
+    to: Bound<Cow<'g, [u8]>>,
+    front: Option<I::Scan>,
+    back: Option<I::ScanBack>,
+    /// Found and not told yet, at the front and at the back.
+    found: [VecDeque<Result<RecordFound<'g>, Error>>; 2],
+    /// The last keys that the front and the back have told.
+    told: [Option<&'g [u8]>; 2],
+    ended: bool,
+}
+
+impl<'g, I: BothWays> Scan<'g, I> {
+    /// The keys within these bounds with their values, as they were at a number, or are [`NOW`].
+    pub(super) fn new(
+        tiers: &'g Tiers<I>,
+        (guard, at): (&'g Guard<'g>, u64),
+        table: &'g Table<I>,
+        from: Bound<Cow<'g, [u8]>>,
+        to: Bound<Cow<'g, [u8]>>,
+    ) -> Result<Scan<'g, I>, Error> {
+        table.check()?;
+        let snapshot = (at == NOW).then(|| tiers.snapshots.take(|| tiers.log.visible()));
+        let at = snapshot.as_ref().map_or(at, Snapshot::number);
+        Ok(Scan {
+            tiers,
+            guard,
+            table,
+            _snapshot: snapshot,
+            at,
+            from,
+            to,
+            front: None,
+            back: None,
+            found: Default::default(),
+            told: [None; 2],
+            ended: false,
+        })
+    }
+
+    /// The next pair from one of the ends.
+    #[inline]
+    fn advance<const BACK: bool>(&mut self) -> Option<Pair<'g>> {
+        while !self.ended {
+            let record = match self.found[usize::from(BACK)].pop_front() {
+                Some(Ok(record)) => record,
+                Some(Err(error)) => return Some(Err(error)),
+                None => match self.look::<BACK>() {
+                    Ok(true) => continue,
+                    Ok(false) => break,
+                    Err(error) => {
+                        self.ended = true;
+                        return Some(Err(error));
+                    }
+                },
+            };
+            let (key, [front, back]) = (record.key, self.told);
+            let is_above = match &self.from {
+                Bound::Included(first) => key >= &**first,
+                Bound::Excluded(before) => key > &**before,
+                Bound::Unbounded => true,
+            };
+            let is_below = match &self.to {
+                Bound::Included(last) => key <= &**last,
+                Bound::Excluded(end) => key < &**end,
+                Bound::Unbounded => true,
+            };
+            let is_beyond = if BACK {
+                !is_above || front.is_some_and(|told| key <= told)
+            } else {
+                !is_below || back.is_some_and(|told| key >= told)
+            };
+            if is_beyond {
+                break;
+            }
+            if is_above && is_below {
+                self.told[usize::from(BACK)] = Some(key);
+                return Some(Ok((Cow::Borrowed(key), Cow::Borrowed(record.value))));
+            }
+        }
+        self.ended = true;
+        None
+    }
+
+    /// Looks up the next keys of an end; `false` if there are none.
+    fn look<const BACK: bool>(&mut self) -> Result<bool, Error> {
+        let Scan { tiers, guard, table, at, from, to, front, back, found, .. } = self;
+        let (tiers, guard, versions) = (*tiers, *guard, &table.versions);
+        let number_of = |reference| tiers.number_of(guard, reference);
+        let up_to = (AT_ONCE, *at);
+        let mut keys = Vec::with_capacity(AT_ONCE);
+        let note = |key: &[u8], version: Version| {
+            let at = tiers.log.heap().resolve(version.reference);
+            tiers.region().prefetch(at);
+            tiers.region().prefetch(at + LINE);
+            keys.push((key.to_vec(), version));
+        };
+        let has_more = if BACK {
+            let scan = back.get_or_insert_with(|| versions.scan_back_from(to.as_ref().map(|key| &**key)));
+            versions.prev_in_order(guard, scan, up_to, number_of, note)?
+        } else {
+            let start = match &*from {
+                Bound::Included(key) | Bound::Excluded(key) => key,
+                Bound::Unbounded => &[][..],
+            };
+            let scan = front.get_or_insert_with(|| versions.scan_from(start));
+            versions.next_in_order(guard, scan, up_to, number_of, note)?
+        };
+        for (key, version) in keys {
+            match tiers.value_of(guard, &key, &version) {
+                Ok(None) => {}
+                Ok(Some(record)) => found[usize::from(BACK)].push_back(Ok(record)),
+                Err(error) => found[usize::from(BACK)].push_back(Err(error)),
+            }
+        }
+        Ok(has_more)
+    }
+}
+
+impl<I: BothWays> Tiers<I> {
+    /// Deletes every key that is present when this begins; as [`crate::Client::clear`].
+    pub(super) fn clear(&self, session: &mut Session<I>) -> Result<(), Error> {
+        self.admission.admit()?;
+        let (mut from, mut damage) = (Vec::new(), Vec::new());
+        loop {
+            // Keys are copied, so that nothing is pinned while a delete waits for room.
+            let mut keys = Vec::with_capacity(AT_ONCE);
+            {
+                let guard = session.participant.pin_to_read();
+                let start =
+                    if from.is_empty() { Bound::Unbounded } else { Bound::Excluded((&from[..]).into()) };
+                let scan = Scan::new(self, (&guard, NOW), &session.table, start, Bound::Unbounded)?;
+                for pair in scan.take(AT_ONCE) {
+                    match pair {
+                        Ok((key, _)) => keys.push(key.into_owned()),
+                        Err(Error::Damaged(found)) => damage.extend(found.places),
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            let Some(last) = keys.last() else { return damaged_at(damage) };
+            from.clone_from(last);
+            for key in &keys {
+                self.modify(session, key, &mut Removal::default())?;
+            }
+        }
+    }
+}
+
+impl<'g, I: BothWays> Iterator for Scan<'g, I> {
+    type Item = Pair<'g>;
+
+    fn next(&mut self) -> Option<Pair<'g>> {
+        self.advance::<false>()
+    }
+}
+
+impl<I: BothWays> DoubleEndedIterator for Scan<'_, I> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.advance::<true>()
+    }
+}

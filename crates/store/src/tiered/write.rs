@@ -1,0 +1,246 @@
+//! The life of a write, from top to bottom.
+
+use super::table::Table;
+use super::{Session, Tiers, Writer};
+use crate::engine::{AT_ONCE, Decide, Decision};
+use crate::options::Twin;
+use crate::types::batch::WriteBatch;
+use crate::types::change::{Entry, Expiry};
+use crate::types::error::{Error, ErrorKind};
+use quipu_medium::Node;
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::chain::{CHUNK_HEADER, Supply, Written};
+use quipu_parts::index::{BothWays, Key};
+use quipu_parts::record::{Content, Kind};
+use quipu_parts::versions::Version;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Why an item is written: how many zones it leaves free depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A put leaves the reserve.
+    Put,
+    /// A deletion leaves what a rewrite needs: deletions give space back.
+    Delete,
+    /// A rewrite takes all.
+    Move,
+}
+
+impl Purpose {
+    fn of(kind: Kind) -> Purpose {
+        if kind == Kind::Tombstone { Purpose::Delete } else { Purpose::Put }
+    }
+}
+
+impl<I: BothWays> Tiers<I> {
+    /// Writes a record without a look at the old one.
+    #[inline]
+    pub(super) fn put(&self, session: &mut Session<I>, content: &Content<'_>) -> Result<(), Error> {
+        self.check_key(content.key)?;
+        self.check_value(content.value)?;
+        let (key, purpose) = (self.key(content.key), Purpose::of(content.kind));
+        self.with_room(session, purpose, |tiers, session| {
+            let Session { participant, table, writer, node } = session;
+            let guard = participant.pin();
+            tiers.stripes.prefetch(key.hash);
+            let near = table.versions.index().prefetch_to_write(key);
+            writer.item.clear();
+            writer.item.chunk(table.number).push(content);
+            let stripe = tiers.lock(key.hash);
+            let last = tiers.write(&guard, (&[table], near), writer, (purpose, *node))?;
+            drop(stripe);
+            Ok(tiers.log.wait(last)?)
+        })
+    }
+
+    /// Locks a key, shows its value, and carries out the decision.
+    pub(super) fn modify<D: Decide + ?Sized>(
+        &self,
+        session: &mut Session<I>,
+        bytes: &[u8],
+        decide: &mut D,
+    ) -> Result<(), Error> {
+        self.check_key(bytes)?;
+        let key = self.key(bytes);
+        // A deletion finds room where a put finds none.
+        self.with_room(session, Purpose::Put, |tiers, session| {
+            let Session { participant, table, writer, node } = session;
+            let guard = participant.pin();
+            tiers.stripes.prefetch(key.hash);
+            let near = table.versions.index().prefetch_to_write(key);
+            let stripe = tiers.lock(key.hash);
+            let newest = tiers.newest(&guard, table, key, near)?;
+            let (number, record) = match newest {
+                Some((version, record)) => (version.number, record),
+                None => (0, None),
+            };
+            let entry = record.map(|record| Entry {
+                value: record.value,
+                expiry: Expiry::of_field(record.expires),
+                version: Some(record.version),
+            });
+            let content = match decide.decide(entry) {
+                Decision::Put(value, expiry) => {
+                    tiers.check_value(value)?;
+                    Some(Content { expires: expiry.field(), ..Content::value(bytes, value) })
+                }
+                Decision::Delete if record.is_some() => Some(Content::tombstone(bytes)),
+                Decision::Delete | Decision::Keep => None,
+            };
+            let last = match content {
+                // Its answer tells of a write that may not be visible yet.
+                None => number,
+                Some(content) => {
+                    writer.item.clear();
+                    writer.item.chunk(table.number).push(&content);
+                    let purpose = Purpose::of(content.kind);
+                    tiers.write(&guard, (&[table], near), writer, (purpose, *node))?
+                }
+            };
+            drop(stripe);
+            Ok(tiers.log.wait(last)?)
+        })
+    }
+
+    /// Puts up to [`AT_ONCE`] pairs, as few items as hold them.
+    pub(super) fn put_many(&self, session: &mut Session<I>, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
+        let (limit, mut rest) = (self.log.heap().longest_chunk(), pairs);
+        while !rest.is_empty() {
+            let (mut count, mut len) = (0, CHUNK_HEADER);
+            for (key, value) in rest {
+                len += Content::value(key, value).record_len();
+                if count > 0 && len > limit {
+                    break;
+                }
+                count += 1;
+            }
+            let (now, later) = rest.split_at(count);
+            let table = session.table.clone();
+            let contents = now.iter().map(|(key, value)| (&table, Content::value(key, value)));
+            self.write_all(session, Purpose::Put, contents)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Carries out a batch, wholly or not at all. Writes that name no table are of the client's.
+    pub(super) fn write_batch(&self, session: &mut Session<I>, batch: &WriteBatch) -> Result<(), Error> {
+        let mut writes: Vec<(Arc<Table<I>>, Content<'_>)> = Vec::with_capacity(batch.len());
+        for (table, content) in batch.writes() {
+            self.check_key(content.key)?;
+            self.check_value(content.value)?;
+            let table = match (table, writes.last()) {
+                (None, _) => session.table.clone(),
+                (Some(id), Some((last, _))) if last.subtable.created == id => last.clone(),
+                (Some(id), _) => self.tables.of(id)?,
+            };
+            writes.push((table, content));
+        }
+        // The last write of each key counts; nobody sees the others.
+        let mut later = HashSet::with_capacity(writes.len());
+        let mut counts: Vec<bool> = Vec::with_capacity(writes.len());
+        counts.extend(writes.iter().rev().map(|(table, content)| later.insert((table.number, content.key))));
+        writes.retain(|_| counts.pop() == Some(true));
+        if self.twin == Some(Twin::BatchInPieces) {
+            return writes.iter().try_for_each(|(table, content)| {
+                let one = std::iter::once((table, *content));
+                self.write_all(session, Purpose::of(content.kind), one)
+            });
+        }
+        let is_deletion = writes.iter().all(|(_, content)| content.kind == Kind::Tombstone);
+        let purpose = if is_deletion { Purpose::Delete } else { Purpose::Put };
+        self.write_all(session, purpose, writes.iter().map(|(table, content)| (table, *content)))
+    }
+
+    /// Writes all of these records as one item.
+    fn write_all<'c>(
+        &self,
+        session: &mut Session<I>,
+        purpose: Purpose,
+        writes: impl Iterator<Item = (&'c Arc<Table<I>>, Content<'c>)> + Clone,
+    ) -> Result<(), Error>
+    where
+        I: 'c,
+    {
+        self.with_room(session, purpose, |tiers, session| {
+            let Session { participant, writer, node, .. } = session;
+            let guard = participant.pin();
+            writer.item.clear();
+            let (mut tables, mut hashes) = (Vec::<&Arc<Table<I>>>::new(), Vec::with_capacity(AT_ONCE));
+            for (table, content) in writes.clone() {
+                let key = tiers.key(content.key);
+                table.versions.index().prefetch_to_write(key);
+                writer.item.chunk(table.number).push(&content);
+                hashes.push(key.hash);
+                if tables.iter().all(|other| other.number != table.number) {
+                    tables.push(table);
+                }
+            }
+            let stripes = tiers.lock_all(hashes.into_iter());
+            let last = tiers.write(&guard, (&tables, None), writer, (purpose, *node))?;
+            drop(stripes);
+            Ok(tiers.log.wait(last)?)
+        })
+    }
+
+    /// Writes, and makes room if there is none. Neither stripes nor pins are held meanwhile.
+    #[inline]
+    fn with_room(
+        &self,
+        session: &mut Session<I>,
+        purpose: Purpose,
+        mut write: impl FnMut(&Self, &mut Session<I>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.relieve(purpose)?;
+        loop {
+            match write(self, session) {
+                Err(error) if error.kind() == ErrorKind::Room => self.make_room(session, purpose, error)?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Writes the records of the writer's item, whose stripes are held, and publishes them. Returns the
+    /// number to wait for. A near place is that of an item's only key.
+    #[inline]
+    pub(super) fn write(
+        &self,
+        guard: &Guard<'_>,
+        (tables, near): (&[&Arc<Table<I>>], Option<u64>),
+        writer: &mut Writer,
+        (purpose, node): (Purpose, Option<Node>),
+    ) -> Result<u64, Error> {
+        let Writer { item, horizon, retired } = writer;
+        if self.is_full_for(purpose) {
+            return Err(self.full());
+        }
+        self.snapshots.horizon(|| self.log.visible(), horizon);
+        let supply = Supply { node, leave: self.leaves(purpose) };
+        // A panic behind the grant leaves a hole in the order.
+        let mourner = self.admission.mourner();
+        let publish = |written: &Written<'_>| {
+            assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
+            let table = tables.iter().find(|table| table.number == written.table).expect("one of the item's");
+            for record in written.records() {
+                let at = (guard, Key { bytes: record.key, hash: 0 }, near);
+                let new = Version::new(record.number, record.reference, record.deletes);
+                let number_of = |reference| self.number_of(guard, reference);
+                let superseded = table.versions.insert(at, new, horizon, retired, number_of);
+                if let Some(version) = superseded.expect("this index never fails") {
+                    self.note_dead(&version);
+                }
+            }
+        };
+        let last = self.log.write(item, supply, |_| {}, publish)?;
+        mourner.dismiss();
+        Ok(last)
+    }
+
+    /// Notes that a version is superseded.
+    #[inline]
+    pub(super) fn note_dead(&self, version: &Version) {
+        let heap = self.log.heap();
+        heap.usage().note_dead(heap.zone_of(version.reference), version.is_tombstone());
+    }
+}
