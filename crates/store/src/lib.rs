@@ -63,10 +63,11 @@ pub use types::table::{Table, TableStats};
 #[doc(hidden)]
 pub mod internals {
     pub use crate::log::checkpoint::checkpoint_tables;
-    pub use crate::options::{Testing, Twin};
+    pub use crate::options::{Granted, Testing, Twin};
     pub use crate::settings::offset_map::{NodePlace, OffsetMap};
     pub use crate::settings::settings_tables;
     pub use crate::settings::techniques::{Shortcut, Techniques};
+    pub use quipu_parts::heap::chain::ChainTwin;
     pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
     pub use quipu_parts::index::buckets::BucketSettings;
     pub use quipu_parts::index::cceh::CcehSettings;

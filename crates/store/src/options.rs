@@ -4,10 +4,13 @@ use crate::settings::offset_map::OffsetMap;
 use crate::settings::techniques::Techniques;
 use crate::types::design::Design;
 use quipu_medium::{Durability, MediumKind};
+use quipu_parts::heap::chain::ChainTwin;
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::buckets::BucketSettings;
 use quipu_parts::reclaim::hot::HotSetSettings;
 use quipu_parts::space::FreeListKind;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// How a pool is created and opened: each choice has a default, and a method that changes it.
 ///
@@ -172,6 +175,21 @@ pub struct Testing {
     pub stripes: Option<usize>,
     /// Compactors at a time: several, although the pool is small.
     pub compactors: Option<u32>,
+    /// Break the chain of memtables on purpose.
+    pub chain: Option<ChainTwin>,
+    /// Hears of every item that a call writes, in a design with one order over all writes.
+    pub granted: Option<Granted>,
+}
+
+/// A function that hears the numbers of an item when they are granted, on the thread that writes it.
+#[doc(hidden)]
+#[derive(Clone)]
+pub struct Granted(pub Arc<dyn Fn(RangeInclusive<u64>) + Send + Sync>);
+
+impl std::fmt::Debug for Granted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Granted")
+    }
 }
 
 /// A deliberately broken store. Each breaks one rule of crash safety, and the explorer must notice.
@@ -243,6 +261,10 @@ pub enum Twin {
     OwnByPlace,
     /// A client panics when it publishes another client's parked write; no twin for the explorer.
     PublicationPanics,
+    /// A write returns when it is durable, although one that was granted before may not be.
+    AcknowledgedEarly,
+    /// A memtable that was rewritten is released, although a snapshot needs a version in it.
+    NeededReleased,
     /// The cleaner panics when it is called; no twin for the explorer.
     CleanerPanics,
 }

@@ -21,4 +21,4 @@ mod table;
 
 pub use array::Version;
 pub use snapshots::{Horizon, Snapshot, Snapshots};
-pub use table::{Retired, Versions};
+pub use table::{Look, Retired, Versions};

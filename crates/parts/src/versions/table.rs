@@ -242,7 +242,7 @@ impl<I: BothWays> Versions<I> {
         self.index.scan_back_from(bound)
     }
 
-    /// Tells the next keys of at most `limit` that have a version up to the number of a snapshot, with it;
+    /// Tells the versions of the next keys, at most [`limit`](Look::limit), that are the newest up to a number;
     /// `false`, without a call, at the end.
     ///
     /// # Errors
@@ -251,13 +251,14 @@ impl<I: BothWays> Versions<I> {
         &self,
         guard: &Guard<'_>,
         scan: &mut I::Scan,
-        (limit, up_to): (usize, u64),
-        number_of: impl Fn(Reference) -> u64,
-        mut each: impl FnMut(&[u8], Version),
+        look: &mut Look<impl Fn(Reference), impl Fn(Reference) -> u64>,
+        each: impl FnMut(Version),
     ) -> Result<bool, IndexError> {
-        self.index.next_in_order(guard, scan, limit, |key, word| {
-            self.select(guard, word, || up_to, &number_of).into_iter().for_each(|version| each(key, version));
-        })
+        let Look { limit, words, prefetch, .. } = &mut *look;
+        let mut note = |word| self.note(guard, word, words, &*prefetch);
+        let has_more = self.index.next_in_order(guard, scan, *limit, |_, word| note(word))?;
+        self.tell(guard, look, each);
+        Ok(has_more)
     }
 
     /// As [`next_in_order`](Versions::next_in_order), against the order.
@@ -268,14 +269,52 @@ impl<I: BothWays> Versions<I> {
         &self,
         guard: &Guard<'_>,
         scan: &mut I::ScanBack,
-        (limit, up_to): (usize, u64),
-        number_of: impl Fn(Reference) -> u64,
-        mut each: impl FnMut(&[u8], Version),
+        look: &mut Look<impl Fn(Reference), impl Fn(Reference) -> u64>,
+        each: impl FnMut(Version),
     ) -> Result<bool, IndexError> {
-        self.index.prev_in_order(guard, scan, limit, |key, word| {
-            self.select(guard, word, || up_to, &number_of).into_iter().for_each(|version| each(key, version));
-        })
+        let Look { limit, words, prefetch, .. } = &mut *look;
+        let mut note = |word| self.note(guard, word, words, &*prefetch);
+        let has_more = self.index.prev_in_order(guard, scan, *limit, |_, word| note(word))?;
+        self.tell(guard, look, each);
+        Ok(has_more)
     }
+
+    #[inline]
+    fn note(&self, guard: &Guard<'_>, word: u64, words: &mut Vec<u64>, prefetch: impl Fn(Reference)) {
+        // SAFETY: as in `all_of`.
+        if let Found::One(reference) = unsafe { found(word, guard) } {
+            prefetch(reference);
+        }
+        words.push(word);
+    }
+
+    /// Tells the versions of the words that a look has noted.
+    #[inline]
+    fn tell(
+        &self,
+        guard: &Guard<'_>,
+        look: &mut Look<impl Fn(Reference), impl Fn(Reference) -> u64>,
+        mut each: impl FnMut(Version),
+    ) {
+        for word in look.words.drain(..) {
+            let found = self.select(guard, word, || look.up_to, &look.number_of);
+            found.into_iter().for_each(&mut each);
+        }
+    }
+}
+
+/// How a walk in order looks at keys: the records of some are asked for before the first is read.
+pub struct Look<P, N> {
+    /// Keys at once.
+    pub limit: usize,
+    /// The number at which it looks.
+    pub up_to: u64,
+    /// Asks for a record.
+    pub prefetch: P,
+    /// Reads the number of a record.
+    pub number_of: N,
+    /// For the words of these keys, reused.
+    pub words: Vec<u64>,
 }
 
 impl<I: Index> Drop for Versions<I> {

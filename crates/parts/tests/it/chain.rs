@@ -113,6 +113,7 @@ pub fn read_all(heap: &ChainHeap, recovered: &Recovered) -> BTreeMap<u64, Read> 
     let mut all = BTreeMap::new();
     for memtable in &recovered.memtables {
         let subtable = memtable.memtable.subtable();
+        assert_eq!(memtable.memtable.end(), Some(memtable.end));
         let last_zone = u64::from(memtable.end - 1) * 64 / ZONE;
         assert_eq!(memtable.memtable.zones().len() as u64, last_zone + 1, "no zone is behind the end");
         // SAFETY: nobody writes to a memtable that has been recovered.

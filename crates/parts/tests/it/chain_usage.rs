@@ -1,6 +1,6 @@
-//! Records of a chain in place, and the counts of what zones hold.
+//! Records of a chain in place, the counts of what zones hold, and memtables that end early.
 
-use crate::chain::{format, log};
+use crate::chain::{format, log, open, recover};
 use quipu_medium::{Pages, Region};
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::Reference;
@@ -234,4 +234,40 @@ fn zones_that_are_given_back_hold_nothing() {
     log.close().expect("nobody panicked");
     let in_use: Vec<ZoneId> = log.memtables().iter().flat_map(|memtable| memtable.zones()).collect();
     assert_eq!((all_used(), space.committed_zones().len()), (in_use.len(), in_use.len()));
+}
+
+/// A table that is sealed keeps nothing ready, and its next write goes to another memtable.
+#[test]
+fn a_table_that_is_sealed_ends_its_memtable() {
+    let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
+    let (log, _) = log(&space, 2, Grants::default());
+    let in_use =
+        || (space.pool(1).expect("that of the memtables").committed().len(), space.committed_zones().len());
+    let ends = || log.memtables().iter().map(|memtable| memtable.end().is_some()).collect::<Vec<_>>();
+    log.seal(0).expect("nobody panicked");
+    assert_eq!(in_use(), (0, 0), "a table without a write has nothing to end");
+    let write = |value: usize| {
+        let mut item = Item::default();
+        item.chunk(0).push(&Content::value(b"key", &vec![1; value]));
+        log.commit(&mut item, Supply::default(), |_| {}, |_| {}).expect("room")
+    };
+    write(100);
+    // The second zone is ready.
+    assert_eq!((in_use(), ends()), ((1, 2), vec![false]));
+    for _ in 0..2 {
+        log.seal(0).expect("nobody panicked");
+        assert_eq!((in_use(), ends()), ((1, 1), vec![true]));
+    }
+    // Of three zones, all are in use, and another memtable is ready.
+    (0..3).for_each(|_| _ = write(3000));
+    assert_eq!((in_use(), ends()), ((3, 5), vec![true, false, false]));
+    log.seal(1).expect("nobody panicked");
+    log.seal(0).expect("nobody panicked");
+    assert_eq!((in_use(), ends()), ((2, 4), vec![true, true]));
+    write(100);
+    assert_eq!((in_use(), ends()), ((3, 6), vec![true, true, false]));
+    drop(log);
+    let (mut heap, anchor) = open(&space).expect("sound");
+    let recovered = recover(&mut heap, &anchor).expect("sound");
+    assert_eq!((recovered.survey.left_open, recovered.memtables.len(), in_use()), (1, 3, (3, 5)));
 }

@@ -17,7 +17,7 @@ use quipu_parts::commit::ring::Grants;
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::chain::{ANCHOR_LEN, ChainHeap, ChainLog, ChainPools, MEMTABLE_LEN, SUBTABLE_LEN};
-use quipu_parts::heap::chain::{Recovered, Survey};
+use quipu_parts::heap::chain::{ChainTwin, Recovered, Survey};
 use quipu_parts::index::{BothWays, Index};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::PoolSpec;
@@ -82,13 +82,18 @@ impl<I: BothWays + 'static> TieredParts<I> {
         let (space, testing) = (site.space.clone(), site.options.testing.clone());
         let certifier = || {
             let certifier = Certifier::new(space.superblock().secret());
-            if testing.twin == Some(Twin::LifeLeftOut) { certifier.ignoring_lives() } else { certifier }
+            let ignores =
+                testing.twin == Some(Twin::LifeLeftOut) || testing.chain == Some(ChainTwin::LivesIgnored);
+            if ignores { certifier.ignoring_lives() } else { certifier }
         };
         let places = u64::from(slots) * space.zone_size();
         if slots == 0 || places > MEMTABLE.max(space.zone_size()) {
             return Err(crate::settings::image::refused("the superblock holds a memtable of no release"));
         }
         let mut heap = ChainHeap::new(space.clone(), certifier(), site.clock(), POOLS, slots);
+        if let Some(twin) = testing.chain {
+            heap = heap.broken(twin);
+        }
         let recovered = match &mut site.how {
             How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
             How::New => {
@@ -123,6 +128,7 @@ impl<I: BothWays + 'static> TieredParts<I> {
             admission: Arc::default(),
             reserve,
             twin: testing.twin,
+            granted: testing.granted,
         };
         for table in tiers.tables.all() {
             tiers.log.open(table.number, table.subtable.created)?;

@@ -5,8 +5,8 @@ use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::{BothWays, Key};
+use quipu_parts::versions::Look;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 /// Checks a store that nobody else uses.
 pub(super) fn check<I: BothWays>(
@@ -67,25 +67,24 @@ pub(super) fn check<I: BothWays>(
     }
     let (mut keys, mut named) = (0, 0u64);
     for table in &tables {
-        let mut scan = table.versions.scan_back_from(Bound::Unbounded);
-        loop {
-            let mut batch = Vec::new();
-            let number_of = |reference| tiers.number_of(&guard, reference);
-            let note = |key: &[u8], version| batch.push((key.to_vec(), version));
-            if !table.versions.prev_in_order(&guard, &mut scan, (64, u64::MAX), number_of, note)? {
-                break;
-            }
-            for (key, version) in batch {
+        let mut scan = table.versions.scan_from(&[]);
+        let number_of = |reference| tiers.number_of(&guard, reference);
+        let mut look = Look { limit: 64, up_to: u64::MAX, prefetch: |_| (), number_of, words: Vec::new() };
+        let (mut batch, mut has_more) = (Vec::new(), true);
+        while has_more {
+            has_more =
+                table.versions.next_in_order(&guard, &mut scan, &mut look, |version| batch.push(version))?;
+            for version in batch.drain(..) {
                 named += 1;
-                match tiers.record_of(&guard, &version) {
-                    Ok(record) if record.key == key && record.sequence <= version.number => {
-                        keys += u64::from(!version.is_tombstone());
-                    }
-                    _ => complain(
-                        format!("the record of the key {}", key.escape_ascii()),
-                        heap.resolve(version.reference),
-                        0,
-                    ),
+                let record = tiers.record_of(&guard, &version).ok();
+                let again = record.and_then(|record| {
+                    let at = (&guard, Key { bytes: record.key, hash: 0 }, None);
+                    table.versions.get(at, || u64::MAX, number_of).ok().flatten()
+                });
+                if again == Some(version) {
+                    keys += u64::from(!version.is_tombstone());
+                } else {
+                    complain("the record of a key".into(), heap.resolve(version.reference), 0);
                 }
             }
         }

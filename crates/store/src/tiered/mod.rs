@@ -35,7 +35,7 @@ mod write;
 pub(crate) use build::{TieredParts, capabilities, object_pools, settings};
 
 use crate::background::Admission;
-use crate::options::Twin;
+use crate::options::{Granted, Twin};
 use crate::types::error::Error;
 use quipu_medium::{Node, Region};
 use quipu_parts::commit::{StripeGuard, Stripes};
@@ -63,6 +63,7 @@ pub(crate) struct Tiers<I: BothWays> {
     /// Zones that puts leave free.
     reserve: u32,
     twin: Option<Twin>,
+    granted: Option<Granted>,
 }
 
 /// The state of a client: its epoch slot, its table, and buffers.

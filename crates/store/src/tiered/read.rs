@@ -69,11 +69,24 @@ impl<I: BothWays> Tiers<I> {
         key: &[u8],
         version: &Version,
     ) -> Result<Option<RecordFound<'g>>, Error> {
+        match self.value_at(guard, version)? {
+            Some(record) if record.key != key => Err(self.names_no_record(version)),
+            found => Ok(found),
+        }
+    }
+
+    /// The record of a version, unless it is deleted or has expired.
+    #[inline(always)]
+    pub(super) fn value_at<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        version: &Version,
+    ) -> Result<Option<RecordFound<'g>>, Error> {
         if version.is_tombstone() {
             return Ok(None);
         }
         let record = self.record_of(guard, version)?;
-        if record.key != key || record.kind != Kind::Value {
+        if record.kind != Kind::Value {
             return Err(self.names_no_record(version));
         }
         Ok((!self.has_expired(&record)).then_some(record))

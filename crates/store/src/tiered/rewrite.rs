@@ -21,6 +21,7 @@ use super::table::Table;
 use super::write::Purpose;
 use super::{Tiers, Writer};
 use crate::background::Bell;
+use crate::options::Twin;
 use crate::types::error::Error;
 use crate::types::stats::StallCounts;
 use quipu_medium::LINE;
@@ -163,7 +164,7 @@ impl<I: BothWays> Tiers<I> {
                 return Err(error);
             }
         };
-        if !may_go {
+        if !may_go && self.twin != Some(Twin::NeededReleased) {
             needed.0.push(at_work.memtable.number());
             *victim = None;
             return Ok(true);
@@ -293,7 +294,8 @@ impl<I: BothWays> Tiers<I> {
             self.tidy(guard, table, writer, record.key, |versions| {
                 is_newest = versions.first().is_some_and(is_here);
                 may_go &= is_newest || !versions.iter().any(is_here);
-                is_left = is_newest && deletes && is_oldest && versions.len() == 1;
+                let hides_nothing = is_oldest || self.twin == Some(Twin::TombstoneDroppedEarly);
+                is_left = is_newest && deletes && hides_nothing && versions.len() == 1;
                 is_left
             })?;
             if is_left {

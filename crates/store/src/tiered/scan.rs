@@ -10,7 +10,7 @@ use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::BothWays;
-use quipu_parts::versions::{Snapshot, Version};
+use quipu_parts::versions::{Look, Snapshot, Version};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -36,6 +36,8 @@ pub(super) struct Scan<'g, I: BothWays> {
     /// The last keys that the front and the back have told.
     told: [Option<&'g [u8]>; 2],
     ended: bool,
+    /// For the words of the keys that are looked up together.
+    words: Vec<u64>,
 }
 
 impl<'g, I: BothWays> Scan<'g, I> {
@@ -63,6 +65,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
             found: Default::default(),
             told: [None; 2],
             ended: false,
+            words: Vec::new(),
         })
     }
 
@@ -112,35 +115,34 @@ impl<'g, I: BothWays> Scan<'g, I> {
 
     /// Looks up the next keys of an end; `false` if there are none.
     fn look<const BACK: bool>(&mut self) -> Result<bool, Error> {
-        let Scan { tiers, guard, table, at, from, to, front, back, found, .. } = self;
+        let Scan { tiers, guard, table, at, from, to, front, back, found, words, .. } = self;
         let (tiers, guard, versions) = (*tiers, *guard, &table.versions);
+        let prefetch = |reference| {
+            let place = tiers.log.heap().resolve(reference);
+            tiers.region().prefetch(place);
+            tiers.region().prefetch(place + LINE);
+        };
         let number_of = |reference| tiers.number_of(guard, reference);
-        let up_to = (AT_ONCE, *at);
-        let mut keys = Vec::with_capacity(AT_ONCE);
-        let note = |key: &[u8], version: Version| {
-            let at = tiers.log.heap().resolve(version.reference);
-            tiers.region().prefetch(at);
-            tiers.region().prefetch(at + LINE);
-            keys.push((key.to_vec(), version));
+        let words_of_look = std::mem::take(words);
+        let mut look = Look { limit: AT_ONCE, up_to: *at, prefetch, number_of, words: words_of_look };
+        let found = &mut found[usize::from(BACK)];
+        let note = |version: Version| match tiers.value_at(guard, &version) {
+            Ok(None) => {}
+            Ok(Some(record)) => found.push_back(Ok(record)),
+            Err(error) => found.push_back(Err(error)),
         };
         let has_more = if BACK {
             let scan = back.get_or_insert_with(|| versions.scan_back_from(to.as_ref().map(|key| &**key)));
-            versions.prev_in_order(guard, scan, up_to, number_of, note)?
+            versions.prev_in_order(guard, scan, &mut look, note)?
         } else {
             let start = match &*from {
                 Bound::Included(key) | Bound::Excluded(key) => key,
                 Bound::Unbounded => &[][..],
             };
             let scan = front.get_or_insert_with(|| versions.scan_from(start));
-            versions.next_in_order(guard, scan, up_to, number_of, note)?
+            versions.next_in_order(guard, scan, &mut look, note)?
         };
-        for (key, version) in keys {
-            match tiers.value_of(guard, &key, &version) {
-                Ok(None) => {}
-                Ok(Some(record)) => found[usize::from(BACK)].push_back(Ok(record)),
-                Err(error) => found[usize::from(BACK)].push_back(Err(error)),
-            }
-        }
+        *words = look.words;
         Ok(has_more)
     }
 }

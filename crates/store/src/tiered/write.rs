@@ -3,11 +3,12 @@
 use super::table::Table;
 use super::{Session, Tiers, Writer};
 use crate::engine::{AT_ONCE, Decide, Decision};
-use crate::options::Twin;
+use crate::options::{Granted, Twin};
 use crate::types::batch::WriteBatch;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::{Error, ErrorKind};
 use quipu_medium::Node;
+use quipu_parts::commit::ring::Place;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::{CHUNK_HEADER, Supply, Written};
 use quipu_parts::index::{BothWays, Key};
@@ -50,7 +51,7 @@ impl<I: BothWays> Tiers<I> {
             let stripe = tiers.lock(key.hash);
             let last = tiers.write(&guard, (&[table], near), writer, (purpose, *node))?;
             drop(stripe);
-            Ok(tiers.log.wait(last)?)
+            tiers.acknowledge(last)
         })
     }
 
@@ -99,7 +100,7 @@ impl<I: BothWays> Tiers<I> {
                 }
             };
             drop(stripe);
-            Ok(tiers.log.wait(last)?)
+            tiers.acknowledge(last)
         })
     }
 
@@ -180,7 +181,7 @@ impl<I: BothWays> Tiers<I> {
             let stripes = tiers.lock_all(hashes.into_iter());
             let last = tiers.write(&guard, (&tables, None), writer, (purpose, *node))?;
             drop(stripes);
-            Ok(tiers.log.wait(last)?)
+            tiers.acknowledge(last)
         })
     }
 
@@ -232,9 +233,20 @@ impl<I: BothWays> Tiers<I> {
                 }
             }
         };
-        let last = self.log.write(item, supply, |_| {}, publish)?;
+        let granted = |place: &Place| {
+            if let Some(Granted(hears)) = self.granted.as_ref().filter(|_| purpose != Purpose::Move) {
+                hears(place.first..=place.last);
+            }
+        };
+        let last = self.log.write(item, supply, granted, publish)?;
         mourner.dismiss();
         Ok(last)
+    }
+
+    /// Waits until a write is visible, and so all before it are.
+    #[inline]
+    fn acknowledge(&self, last: u64) -> Result<(), Error> {
+        if self.twin == Some(Twin::AcknowledgedEarly) { Ok(()) } else { Ok(self.log.wait(last)?) }
     }
 
     /// Notes that a version is superseded.
