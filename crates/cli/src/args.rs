@@ -2,13 +2,14 @@
 
 use crate::commands::{
     bench, check, compact, crash, create, del, designs, export, get, import, info, kill, linear, probe, put,
-    scan, soak, sync,
+    scan, soak, sync, table,
 };
 use crate::failure::{Failure, Outcome, tell};
 use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use quipu::{Design, MediumKind};
+use quipu::{Client, Design, Error, MediumKind, Store};
+use quipu_cli::transfer::DEFAULT;
 use quipu_lab::arguments::design;
 use quipu_lab::distinct::distinct;
 use std::io::{self, Write};
@@ -61,6 +62,7 @@ pub enum Command {
     Scan(scan::Args),
     Import(import::Args),
     Export(export::Args),
+    Table(table::Args),
     Info(info::Args),
     Check(check::Args),
     Compact(compact::Args),
@@ -87,6 +89,7 @@ impl Command {
             Command::Scan(args) => args.run(),
             Command::Import(args) => args.run(),
             Command::Export(args) => args.run(),
+            Command::Table(args) => args.run(),
             Command::Info(args) => args.run(),
             Command::Check(args) => args.run(),
             Command::Compact(args) => args.run(),
@@ -148,6 +151,30 @@ impl FromStr for DesignChoice {
 /// The designs that the choices name, each once, in the order they were named.
 pub fn chosen(choices: &[DesignChoice]) -> Vec<Design> {
     distinct(choices.iter().flat_map(|choice| choice.0.clone()))
+}
+
+// No comment for the help: it would take the place of the command's own.
+#[derive(clap::Args)]
+pub struct TableChoice {
+    /// The table, in a pool of a design that has tables. `quipu table list` shows them.
+    /// [default: the table called default]
+    #[arg(long = "table", value_name = "NAME")]
+    name: Option<String>,
+}
+
+impl TableChoice {
+    /// A client for the table, which must be there.
+    pub fn client(&self, store: &Store) -> Result<Client, Error> {
+        match &self.name {
+            Some(name) => store.client().on(&store.table(name)?),
+            None => Ok(store.client()),
+        }
+    }
+
+    /// The name that its records have for it in JSON.
+    pub fn told(&self) -> Option<&str> {
+        self.name.as_deref().filter(|name| *name != DEFAULT)
+    }
 }
 
 /// Reads a medium that a pool in a file system or on a device can have; `auto` lets the path decide.

@@ -3,11 +3,11 @@
 //! The settings of a run are declared once: its `Config` is read from a command line, and its defaults are
 //! those of a command line that says nothing.
 
-use crate::crash::Broken::{self, Medium, PaperTies, Store};
+use crate::crash::Broken::{self, Chain, Medium, PaperTies, Store};
 use crate::suggest::{nearest, with_nearest};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command};
-use quipu::internals::Twin;
+use quipu::internals::{ChainTwin, Twin};
 use quipu::{Design, Setting};
 use quipu_medium::sim::Fault;
 
@@ -46,7 +46,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 /// Stores and media broken on purpose: each with its name on command lines, and behind a colon its help.
-const BROKEN: [(Broken, &str); 16] = [
+const BROKEN: [(Broken, &str); 25] = [
     (Store(Twin::PublishBeforePersist), "publish-before-persist: readers see a record before it is durable"),
     (Store(Twin::LifeLeftOut), "life-left-out: the check of a record ignores the life of its segment"),
     (
@@ -74,6 +74,24 @@ const BROKEN: [(Broken, &str); 16] = [
     (Store(Twin::LosingCopyKept), "losing-copy-kept: reclamation's copy of a superseded record counts"),
     (Store(Twin::VictimFreedEarly), "victim-freed-early: a block is free while its records are being copied"),
     (Store(Twin::LastRepointedUnflushed), "last-repointed-unflushed: a cleaner's last change is not flushed"),
+    (
+        Store(Twin::AcknowledgedEarly),
+        "acknowledged-early: a write returns though one before it may not be durable",
+    ),
+    (Store(Twin::RecycledEarly), "recycled-early: a block or memtable is used again while it may be read"),
+    (Store(Twin::NeededReleased), "needed-released: a memtable goes although a snapshot needs it"),
+    (
+        Chain(ChainTwin::PiecesNotCounted),
+        "pieces-not-counted: an item counts though pieces of it are missing",
+    ),
+    (Chain(ChainTwin::OrderNotFollowed), "order-not-followed: an item counts though the one before does not"),
+    (Chain(ChainTwin::NotEnded), "not-ended: recovery leaves memtables open, and what it cut off comes back"),
+    (Chain(ChainTwin::FoundNotFlushed), "found-not-flushed: recovery acts on what may not be durable"),
+    (Chain(ChainTwin::ThroughNotRaised), "through-not-raised: memtables go before the anchor tells of them"),
+    (
+        Chain(ChainTwin::LivesIgnored),
+        "lives-ignored: zones and chunks of an earlier life of a memtable count",
+    ),
     // Enough fences remain for the store to get anywhere.
     (Medium(Fault::FenceOmitted { every: 3 }), "fence-left-out: some fences do nothing"),
 ];

@@ -9,8 +9,8 @@
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+use quipu_parts::epoch::Current;
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::reclaim::hot::Current;
 
 /// What is looked at. The model notices a look that may come before it is complete, or meet its end.
 struct Thing(UnsafeCell<u64>);

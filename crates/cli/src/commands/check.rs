@@ -85,7 +85,7 @@ impl Args {
                 let progress = |done, total| bar.of_store(done, total);
                 Store::salvage(&self.pool, into, &Options::default(), &progress)
             });
-            salvaged.map_err(|error| Failure::from(error).naming(&self.pool))
+            salvaged.map_err(|error| self.unsalvaged(error).naming(&self.pool))
         };
         let report = if into.exists() {
             // A device; the name of a file is taken.
@@ -100,6 +100,15 @@ impl Args {
         let whole = report.damage.places.is_empty() && report.lost.is_empty();
         output::told(self.json, &self.rescued_object(into, &report), || self.rescued_text(into, &report))?;
         Ok(Outcome::Fine.and(whole))
+    }
+
+    fn unsalvaged(&self, error: Error) -> Failure {
+        match (error, Store::design_of(&self.pool)) {
+            (Error::Unsupported { .. }, Ok(design)) => Failure::Usage(format!(
+                "pools of design {design} cannot be salvaged, and nothing was copied; restore it from a copy or from an export"
+            )),
+            (error, _) => error.into(),
+        }
     }
 
     fn rescued_object(&self, into: &Path, report: &SalvageReport) -> Value {
@@ -181,10 +190,14 @@ impl Args {
                 let keys = counted(report.keys, "key");
                 let records = counted(report.records, "record");
                 let segments = counted(report.segments as u64, "segment");
-                let values = counted(report.values, "large value");
+                // Designs that have none say nothing of them.
+                let values = match can.is_some_and(|can| can.value_zones) {
+                    true => format!(" and {}", counted(report.values, "large value")),
+                    false => String::new(),
+                };
                 let free = counted(report.free_zones, "zone");
                 match unproved {
-                    [] => format!("{pool} is sound: {keys}, {records} in {segments} and {values} proved, {free} free."),
+                    [] => format!("{pool} is sound: {keys}, {records} in {segments}{values} proved, {free} free."),
                     unproved => format!(
                         "{pool} shows no damage: {keys}, {records} in {segments}, {free} free. Not proved, since its design has no \
                          check for it: {}.",

@@ -91,7 +91,7 @@ impl Args {
         }
         let store = Store::create(&self.pool, &options)?;
         let (statement, stats) = (store.statement(), store.stats());
-        let object = info::object(&self.pool, &store, &statement);
+        let object = info::object(&self.pool, &store, &statement)?;
         store.close()?;
         output::told(self.json, &object, || {
             let [pool_size, zone_size] = [stats.pool_bytes, stats.zone_bytes].map(size::human);

@@ -2,6 +2,7 @@
 
 use super::get::absent;
 use super::put::Done;
+use crate::args::TableChoice;
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
 use std::ffi::OsString;
@@ -11,8 +12,9 @@ const EXAMPLES: &str = "\
 Examples:
   quipu del animals.pool llama
   quipu del animals.pool 00ff --hex
+  quipu del herds.pool llama --table andes
 
-Fields of the JSON object: pool, key (key_hex with --hex, or if it is not UTF-8).";
+Fields of the JSON object: pool, key (key_hex with --hex, or if it is not UTF-8), table (unless it is default).";
 
 /// Delete a key.
 ///
@@ -24,6 +26,8 @@ pub struct Args {
     pool: PathBuf,
     /// The key.
     key: OsString,
+    #[command(flatten)]
+    table: TableChoice,
     /// The key is hexadecimal digits.
     #[arg(long)]
     hex: bool,
@@ -36,11 +40,11 @@ impl Args {
     /// Deletes the key.
     pub fn run(self) -> Result<Outcome, Failure> {
         let key = text::key(&self.key, self.hex)?;
-        if !pool::with(&self.pool, |store| Ok(store.client().remove(&key)?))? {
+        if !pool::with(&self.pool, |store| Ok(self.table.client(store)?.remove(&key)?))? {
             return Err(absent(&self.key));
         }
         if self.json {
-            output::json_line(&Done::new(&self.pool, &key, self.hex))?;
+            output::json_line(&Done::new(&self.pool, &key, &self.table, self.hex))?;
         }
         Ok(Outcome::Fine)
     }

@@ -11,7 +11,7 @@ Examples:
   quipu designs
   quipu designs --json
 
-Fields of the JSON objects: name, paper, ordered, parts and switches (objects), settings (an object of objects \
+Fields of the JSON objects: name, paper, ordered, tables (whether its pools have any), parts and switches (objects), settings (an object of objects \
 with default, values, help and kept: whether the pool keeps it, or each opening chooses), limits (a list).";
 
 /// List the designs that a pool can have, each with its parts, its paper, its switches and settings.
@@ -54,6 +54,7 @@ fn object(design: Design, description: &Description) -> Value {
         "name": description.name,
         "paper": description.paper,
         "ordered": description.can.ordered,
+        "tables": description.can.tables,
         "parts": pairs(description.parts),
         "switches": pairs(SWITCHES),
         "settings": settings,

@@ -23,19 +23,21 @@ Examples:
   quipu export small.pool - | quipu import larger.pool -
   quipu export animals.pool - --form tsv | cut -f 1
   quipu export animals.pool animals.jsonl --form jsonl
+  quipu export herds.pool andes.txt --table andes  # of a pool with tables, one of them
 
 Exit code 1 if the pool is damaged, or if opening it after a crash did not find all records: then the file has the \
 records that prove themselves, and in the form quipu it says in its last line that it is incomplete.
 
-Fields of the JSON object: pool, file, form, records, bytes, checksum (as in the last line of the file; of the whole \
+Fields of the JSON object: pool, file, form, tables (the names of those that the file names), records, bytes, checksum (as in the last line of the file; of the whole \
 file where the form has none), without_expiry (records that expire, where the form cannot say so), seconds, complete, \
 damage (list of what, offset, len).";
 
 /// Write all records of a pool into a file, as text.
 ///
 /// Every record is a line of its own, in order of the keys, so that equal contents give equal files;
-/// docs/EXPORT.md describes the forms. A file that is there already is not overwritten, and the new one has
-/// its name only when it is whole. Every record is proved before it is written.
+/// docs/EXPORT.md describes the forms. Of a pool with tables, all are written, as they are at one moment. A
+/// file that is there already is not overwritten, and the new one has its name only when it is whole. Every
+/// record is proved before it is written.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -46,6 +48,9 @@ pub struct Args {
     /// The form of the file.
     #[arg(long, value_enum, default_value_t)]
     form: Form,
+    /// Write this table alone.
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -65,6 +70,7 @@ impl Args {
                 self.export(store, io::stdout().lock()).map_err(|error| match error {
                     ExportError::Store(error) => error.into(),
                     ExportError::Write(error) => Failure::output(&error),
+                    error => Failure::Usage(error.to_string()),
                 })
             })?;
             return self.judge(&exported);
@@ -118,17 +124,19 @@ impl Args {
         let exported = exported.map_err(|error| match error {
             ExportError::Store(error) => error.into(),
             ExportError::Write(error) => wrong(error),
+            error => Failure::Usage(error.to_string()),
         })?;
         unnamed.name()?;
         Ok(exported)
     }
 
     fn report(&self, exported: &Exported, seconds: f64) -> Result<(), Failure> {
-        let Exported { records, bytes, checksum, without_expiry, ref damage } = *exported;
+        let Exported { records, bytes, checksum, without_expiry, ref tables, ref damage } = *exported;
         let object = json!({
             "pool": self.pool.to_string_lossy(),
             "file": self.file.to_string_lossy(),
             "form": self.form.to_possible_value().map(|form| form.get_name().to_owned()),
+            "tables": tables,
             "records": records,
             "bytes": bytes,
             "checksum": format!("{checksum:016x}"),
@@ -137,7 +145,10 @@ impl Args {
             "complete": damage.is_empty(),
             "damage": objects(damage),
         });
-        let (records, bytes) = (counted(records, "record"), human(bytes));
+        let (mut records, bytes) = (counted(records, "record"), human(bytes));
+        if !tables.is_empty() {
+            records.push_str(&format!(" of {}", counted(tables.len() as u64, "table")));
+        }
         output::told(self.json, &object, || format!("Exported {records}, {bytes} in {seconds:.1} s."))
     }
 
@@ -147,7 +158,7 @@ impl Args {
         let missing = store.recovery().lost.clone();
         Bar::during("exporting", |bar| {
             let progress = |done: u64, total| bar.at(done.min(total), total);
-            transfer::export(&store.client(), missing, self.form, out, &progress)
+            transfer::export(store, self.table.as_deref(), missing, self.form, out, &progress)
         })
     }
 }

@@ -1,5 +1,6 @@
 //! `quipu get`: prints the value of a key.
 
+use crate::args::TableChoice;
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
 use quipu::Expiry;
@@ -13,9 +14,10 @@ Examples:
   quipu get animals.pool picture > llama.png
   quipu get animals.pool llama || test $? -eq 3   # absent, and nothing worse
   quipu get animals.pool 00ff --hex
+  quipu get herds.pool llama --table andes        # of a table
 
 Fields of the JSON object, as in an export of the form jsonl: key, value (key_hex, value_hex with --hex, or if they are not UTF-8), \
-expires (milliseconds since 1970, if it does).";
+expires (milliseconds since 1970, if it does), table (unless it is default).";
 
 /// Print the value of a key.
 ///
@@ -28,6 +30,8 @@ pub struct Args {
     pool: PathBuf,
     /// The key.
     key: OsString,
+    #[command(flatten)]
+    table: TableChoice,
     /// The key is hexadecimal digits, and so will the value be.
     #[arg(long)]
     hex: bool,
@@ -41,14 +45,14 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let key = text::key(&self.key, self.hex)?;
         let found = pool::read(&self.pool, |store| {
-            let client = store.client();
+            let client = self.table.client(store)?;
             // First the time: a value that is there afterwards has this one.
             let expires = client.expiry(&key)?.and_then(Expiry::time);
             Ok(client.get(&key)?.map(|value| (value, expires)))
         })?;
         let Some((value, expires)) = found else { return Err(absent(&self.key)) };
         if self.json {
-            let record = JsonRecord::new(&key, &value, expires);
+            let record = JsonRecord::new(&key, &value, expires).in_table(self.table.told());
             output::json_line(&if self.hex { record.in_hex() } else { record })?;
         } else if self.hex {
             output::value(text::encode(&value).as_bytes())?;

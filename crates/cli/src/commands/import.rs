@@ -25,14 +25,18 @@ Examples:
   printf 'llama\\twool\\n' | quipu import animals.pool - --form tsv
   quipu import animals.pool animals.jsonl --form jsonl
   quipu import packages.pool /var/lib/dpkg/status --form debian --key Package
+  quipu import herds.pool herds.txt --table andes  # of a file with tables, one of them
 
 Fields of the JSON object: pool, file, form, records, replaced (records whose key was in the pool, or earlier in \
-the file), bytes, seconds.";
+the file), bytes, seconds, created (the names of tables that were missing), passed_over (records of other tables).";
 
 /// Put all records of a file into a pool.
 ///
 /// Keys that the pool has get the value of the file; others stay as they are. If the file is damaged or the
 /// pool becomes full on the way, what stands before is kept, and importing the whole file again does no harm.
+///
+/// Records go into the table that the file names, and else into the one called default. A table that is
+/// missing is created.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -51,6 +55,9 @@ pub struct Args {
         default_value = "Package,Architecture,Version"
     )]
     key: Vec<String>,
+    /// Take the records of this table alone, or put those that name no table into it.
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -84,9 +91,10 @@ impl Args {
             let before = store.stats().records;
             let imported = self.import(store, input).map_err(|error| self.failure(store, error))?;
             let fresh = store.stats().records.saturating_sub(before);
-            Ok((imported, imported.records.saturating_sub(fresh)))
+            let replaced = imported.records.saturating_sub(fresh);
+            Ok((imported, replaced))
         })?;
-        self.report(imported, replaced, begun.elapsed().as_secs_f64())?;
+        self.report(&imported, replaced, begun.elapsed().as_secs_f64())?;
         Ok(Outcome::Fine)
     }
 
@@ -103,7 +111,6 @@ impl Args {
 
     fn import(&self, store: &Store, input: Input) -> Result<Imported, ImportError> {
         let (key, value) = store.limits();
-        let mut client = store.client();
         let bar = Bar::bytes("importing", input.len);
         let progress = |bytes| bar.reached(bytes);
         let mut records: Box<dyn Records> = match self.form {
@@ -112,7 +119,7 @@ impl Args {
             Form::Jsonl => Box::new(JsonlReader::new(input.reader, key + value)),
             Form::Debian => Box::new(DebianReader::new(input.reader, value, self.key.clone())),
         };
-        let imported = transfer::import(&mut client, &mut *records, &progress);
+        let imported = transfer::import(store, self.table.as_deref(), &mut *records, &progress);
         bar.clear();
         imported
     }
@@ -126,8 +133,7 @@ impl Args {
         };
         let (what, hint) = text.split_once("; ").unwrap_or((&text, "mend that"));
         let (file, pool) = (self.file.display(), self.pool.display());
-        let usage = matches!(&error.cause, ImportCause::Form(error) if error.is_foreign());
-        if usage {
+        if error.is_refusal() {
             return Failure::Usage(format!(
                 "cannot import {file} into {pool}: {what}; {hint}. Nothing was put"
             ));
@@ -138,8 +144,8 @@ impl Args {
         ))
     }
 
-    fn report(&self, imported: Imported, replaced: u64, seconds: f64) -> Result<(), Failure> {
-        let Imported { records, bytes } = imported;
+    fn report(&self, imported: &Imported, replaced: u64, seconds: f64) -> Result<(), Failure> {
+        let Imported { records, bytes, ref created, passed_over } = *imported;
         if self.json {
             return output::json_line(&json!({
                 "pool": self.pool.to_string_lossy(),
@@ -149,12 +155,18 @@ impl Args {
                 "replaced": replaced,
                 "bytes": bytes,
                 "seconds": seconds,
+                "created": created,
+                "passed_over": passed_over,
             }));
         }
-        let replaced =
-            if replaced > 0 { format!(", {replaced} of them in place of others") } else { String::new() };
+        let said = |number: u64, text: String| if number > 0 { text } else { String::new() };
+        let replaced = said(replaced, format!(", {replaced} of them in place of others"));
+        let tables = created.len() as u64;
+        let tables = said(tables, format!(" Created {}.", counted(tables, "table")));
+        let passed = counted(passed_over, "record");
+        let passed = said(passed_over, format!(" Passed over {passed} of other tables."));
         output::line(format!(
-            "Imported {}{replaced}, from {} in {seconds:.1} s.",
+            "Imported {}{replaced}, from {} in {seconds:.1} s.{tables}{passed}",
             counted(records, "record"),
             human(bytes)
         ))

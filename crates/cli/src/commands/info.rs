@@ -1,9 +1,11 @@
 //! `quipu info`: what a pool is and holds.
 
+use super::table;
 use crate::failure::{Failure, Outcome};
 use crate::output::wrapped;
 use crate::{output, pool};
-use quipu::{Statement, Stats, Store};
+use quipu::{Error, Statement, Stats, Store, Table, TableStats};
+use quipu_cli::transfer::tables_of;
 use quipu_lab::size::human;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -19,7 +21,7 @@ garbage_bytes, garbage_is_known (false while the garbage of earlier runs is stil
 index is in the pool), value_bytes (zones of large values), free_bytes (for puts), usable_bytes (what puts may fill at most), reserved_bytes \
 (what puts leave to deletes and compaction), live_bytes, wanted_bytes (free for puts when compaction rests), utilization (live of usable, 0 \
 to 1), goal_zones (as wanted_bytes), owed_zones (missing to that), index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
-from_checkpoint.";
+from_checkpoint, tables (a list of objects as of `quipu table list`; null if the design has none).";
 
 /// Say what a pool is, what it holds, and which failures its contents survive.
 ///
@@ -34,11 +36,15 @@ pub struct Args {
     json: bool,
 }
 
+/// Tables that are listed before the rest is only counted.
+const LISTED: usize = 20;
+
 /// When compaction works.
-fn compaction(stats: &Stats) -> String {
+fn compaction(store: &Store, stats: &Stats) -> String {
     let wanted = human(wanted_bytes(stats));
     match (stats.goal_zones, stats.owed_zones) {
-        (0, _) => "begins when few blocks are free".to_owned(),
+        (0, _) if store.design().can().has_blocks => "begins when few blocks are free".to_owned(),
+        (0, _) => "begins when few zones are free".to_owned(),
         (_, 0) => format!("rests: it wants {wanted} free for puts"),
         (_, owed) => {
             format!("works: it wants {wanted} free for puts, {} more", human(owed * stats.zone_bytes))
@@ -51,12 +57,21 @@ fn wanted_bytes(stats: &Stats) -> u64 {
     stats.goal_zones * stats.zone_bytes
 }
 
+/// The tables of a pool with their sizes, if its design has tables.
+fn tables(store: &Store) -> Result<Option<Vec<(Table, TableStats)>>, Error> {
+    tables_of(store)?.map(|tables| table::sizes(store, tables)).transpose()
+}
+
 /// The description of a pool, for programs.
-pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Value {
+pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Result<Value, Error> {
+    let tables = tables(store)?;
+    let objects = |tables: Vec<(Table, TableStats)>| -> Vec<Value> {
+        tables.iter().map(|(table, stats)| table::object(table, stats)).collect()
+    };
     // Asked first, so that later counts are not called known too early.
     let garbage_is_known = !store.activity().is_surveying;
     let (stats, (key, value)) = (store.stats(), store.limits());
-    json!({
+    Ok(json!({
         "pool": pool.to_string_lossy(),
         "design": store.design().name(),
         "settings": store.settings().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect::<Map<_, _>>(),
@@ -86,7 +101,8 @@ pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Value {
         "longest_value": value,
         "closed_cleanly": store.recovery().was_clean,
         "from_checkpoint": store.recovery().from_checkpoint,
-    })
+        "tables": tables.map(objects),
+    }))
 }
 
 impl Args {
@@ -96,16 +112,16 @@ impl Args {
             // The handle of a reader says of itself only that it writes nothing.
             let statement = quipu_medium::probe(&self.pool)?.statement;
             Ok(if self.json {
-                object(&self.pool, store, &statement).to_string()
+                object(&self.pool, store, &statement)?.to_string()
             } else {
-                self.text(store, &statement)
+                self.text(store, &statement)?
             })
         })?;
         output::line(described)?;
         Ok(Outcome::Fine)
     }
 
-    fn text(&self, store: &Store, statement: &Statement) -> String {
+    fn text(&self, store: &Store, statement: &Statement) -> Result<String, Error> {
         let garbage = if store.activity().is_surveying { "at least " } else { "" };
         let (stats, (key, value), recovery) = (store.stats(), store.limits(), store.recovery());
         let segments = output::counted(recovery.segments as u64, "segment");
@@ -120,7 +136,7 @@ impl Args {
         }
         let settings: String =
             store.settings().iter().map(|(name, value)| format!("  {name}={value}\n")).collect();
-        let rows = [
+        let mut rows = vec![
             ("design", store.design().to_string()),
             (
                 "size",
@@ -152,14 +168,23 @@ impl Args {
                     human(stats.value_bytes),
                 ),
             ),
-            ("compaction", compaction(&stats)),
+            ("compaction", compaction(store, &stats)),
             ("index", index),
             ("limits", format!("keys of {}, values of {}", human(key), human(value))),
             ("last use", closed),
         ];
+        if let Some(tables) = tables(store)? {
+            let mut lines: Vec<String> =
+                tables.iter().take(LISTED).map(|(table, stats)| table::row(table, stats)).collect();
+            if tables.len() > LISTED {
+                let more = tables.len() - LISTED;
+                lines.push(format!("{more} more; `quipu table list {}` shows all", self.pool.display()));
+            }
+            rows.push(("tables", lines.join("\n")));
+        }
         let line = |(name, what): &(&str, String)| wrapped(&format!("  {name:<10} "), what) + "\n";
         let rows: String = rows.iter().map(line).collect();
         let statement = wrapped("", &statement.to_string());
-        format!("{}\n{rows}{settings}\n{statement}", self.pool.display())
+        Ok(format!("{}\n{rows}{settings}\n{statement}", self.pool.display()))
     }
 }

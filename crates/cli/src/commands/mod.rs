@@ -18,3 +18,4 @@ pub mod put;
 pub mod scan;
 pub mod soak;
 pub mod sync;
+pub mod table;

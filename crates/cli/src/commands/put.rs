@@ -1,5 +1,6 @@
 //! `quipu put`: gives a key a value.
 
+use crate::args::TableChoice;
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
 use quipu::Error;
@@ -18,8 +19,9 @@ Examples:
   quipu put animals.pool session open --for 1h
   quipu put animals.pool 00ff 6b6e6f74 --hex
   quipu put animals.pool -- -1 '--an odd value--'
+  quipu put herds.pool llama wool --table andes   # after quipu table create herds.pool andes
 
-Fields of the JSON object: pool, key (key_hex with --hex, or if it is not UTF-8), value_bytes.";
+Fields of the JSON object: pool, key (key_hex with --hex, or if it is not UTF-8), value_bytes, table (unless it is default).";
 
 /// Give a key a value, in place of any that it has.
 ///
@@ -33,6 +35,8 @@ pub struct Args {
     key: OsString,
     /// The value; `-` reads it from standard input, to its end.
     value: OsString,
+    #[command(flatten)]
+    table: TableChoice,
     /// How long the key has the value, such as 90s, 30m, 1h, 7d or 1h30m; a bare number is seconds. Then the
     /// key is absent, and its space comes back.
     #[arg(long = "for", value_name = "TIME", value_parser = size::time)]
@@ -57,8 +61,8 @@ pub struct Done<'a> {
 
 impl<'a> Done<'a> {
     /// Something was done to this key.
-    pub fn new(pool: &Path, key: &'a [u8], hex: bool) -> Done<'a> {
-        let key = JsonRecord::of_key(key);
+    pub fn new(pool: &Path, key: &'a [u8], table: &'a TableChoice, hex: bool) -> Done<'a> {
+        let key = JsonRecord::of_key(key).in_table(table.told());
         let key = if hex { key.in_hex() } else { key };
         Done { pool: pool.display().to_string(), key, value_bytes: None }
     }
@@ -74,7 +78,7 @@ impl Args {
             text::bytes_of(&self.value, "value", self.hex)?
         };
         pool::with(&self.pool, |store| {
-            let mut client = store.client();
+            let mut client = self.table.client(store)?;
             let put = match self.time {
                 None => client.put(&key, &value),
                 Some(time) => client.put_for(&key, &value, time),
@@ -87,7 +91,7 @@ impl Args {
             })
         })?;
         if self.json {
-            let done = Done::new(&self.pool, &key, self.hex);
+            let done = Done::new(&self.pool, &key, &self.table, self.hex);
             output::json_line(&Done { value_bytes: Some(value.len()), ..done })?;
         }
         Ok(Outcome::Fine)

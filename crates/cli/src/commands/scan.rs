@@ -1,9 +1,10 @@
 //! `quipu scan`: prints the records of a pool in the order of their keys.
 
 use super::check::listed;
+use crate::args::TableChoice;
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
-use quipu::{DamagedPlace, Design, Error, Store};
+use quipu::{DamagedPlace, Design, Error, KeyValue, Store};
 use quipu_cli::transfer::{JsonRecord, escape, proved};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -16,11 +17,13 @@ Examples:
   quipu scan animals.pool
   quipu scan animals.pool --from k --to n --limit 10
   quipu scan animals.pool --from 00 --to 10 --hex --json
+  quipu scan animals.pool --prefix job/ --reverse --limit 1  # the last key that begins so
+  quipu scan herds.pool --table andes
 
 Fields of each JSON object, as in an export of the form jsonl: key, value (key_hex, value_hex with --hex, or if they are not UTF-8), \
-expires (milliseconds since 1970, if it does).";
+expires (milliseconds since 1970, if it does), table (unless it is default).";
 
-/// Print the records of a pool in the order of their keys.
+/// Print the records of a pool in the order of their keys, or against it.
 ///
 /// Each record is a line: the key, a tab and the value, escaped as in an export (docs/EXPORT.md). Keys are
 /// ordered by their bytes. Only designs that keep keys in their order can do this; `quipu designs` says
@@ -31,12 +34,20 @@ expires (milliseconds since 1970, if it does).";
 pub struct Args {
     /// The pool.
     pool: PathBuf,
-    /// Begin with this key, or the first one behind it.
+    #[command(flatten)]
+    table: TableChoice,
+    /// Print only this key and those above it.
     #[arg(long, value_name = "KEY")]
     from: Option<OsString>,
-    /// End before this key.
+    /// Print only keys below this one.
     #[arg(long, value_name = "KEY")]
     to: Option<OsString>,
+    /// Print only keys that begin with these bytes.
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["from", "to"])]
+    prefix: Option<OsString>,
+    /// Begin with the highest key, and go down.
+    #[arg(long)]
+    reverse: bool,
     /// Print so many records at most.
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     limit: u64,
@@ -48,6 +59,13 @@ pub struct Args {
     json: bool,
 }
 
+/// The keys that are asked for.
+struct Keys {
+    from: Option<Vec<u8>>,
+    to: Option<Vec<u8>>,
+    prefix: Option<Vec<u8>>,
+}
+
 impl Args {
     /// Prints the records.
     pub fn run(self) -> Result<Outcome, Failure> {
@@ -55,8 +73,12 @@ impl Args {
             Some(key) => text::bytes_of(key, what, self.hex).map(Some),
             None => Ok(None),
         };
-        let (from, to) = (key(&self.from, "first key")?, key(&self.to, "last key")?);
-        let damage = pool::read(&self.pool, |store| self.print(store, from.as_deref(), to.as_deref()))?;
+        let keys = Keys {
+            from: key(&self.from, "first key")?,
+            to: key(&self.to, "last key")?,
+            prefix: key(&self.prefix, "prefix")?,
+        };
+        let damage = pool::read(&self.pool, |store| self.print(store, &keys))?;
         if damage.is_empty() {
             return Ok(Outcome::Fine);
         }
@@ -66,20 +88,22 @@ impl Args {
     }
 
     /// Prints the records that prove themselves, and returns what does not.
-    fn print(
-        &self,
-        store: &Store,
-        from: Option<&[u8]>,
-        to: Option<&[u8]>,
-    ) -> Result<Vec<DamagedPlace>, Failure> {
-        let client = store.client();
+    fn print(&self, store: &Store, keys: &Keys) -> Result<Vec<DamagedPlace>, Failure> {
+        let client = self.table.client(store)?;
         let guard = client.pin();
-        let from = from.map_or(Bound::Unbounded, Bound::Included);
-        let records = guard.range(from, to.map_or(Bound::Unbounded, Bound::Excluded));
-        let records = records.map_err(|error| match error {
+        let range = match &keys.prefix {
+            Some(prefix) => guard.prefix(prefix),
+            None => {
+                let from = keys.from.as_deref().map_or(Bound::Unbounded, Bound::Included);
+                guard.range(from, keys.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded))
+            }
+        };
+        let range = range.map_err(|error| match error {
             Error::Unsupported { .. } => unordered(store.design()),
             error => error.into(),
         })?;
+        let records: Box<dyn Iterator<Item = Result<KeyValue<'_>, Error>>> =
+            if self.reverse { Box::new(range.rev()) } else { Box::new(range) };
         let mut out = BufWriter::new(io::stdout().lock());
         let (mut line, mut damage) = (Vec::new(), Vec::new());
         for (record, _) in records.zip(0..self.limit) {
@@ -87,7 +111,7 @@ impl Args {
             if self.json {
                 // `None` too if it has expired since the scan came to it.
                 let Some(expiry) = proved(guard.expiry(&key), &mut damage)?.flatten() else { continue };
-                let record = JsonRecord::new(&key, &value, expiry.time());
+                let record = JsonRecord::new(&key, &value, expiry.time()).in_table(self.table.told());
                 output::json_line(&if self.hex { record.in_hex() } else { record })?;
                 continue;
             }

@@ -11,16 +11,29 @@ pub enum FormError {
     Read(#[from] io::Error),
     /// The first line is another one.
     #[error(
-        "it is no export; the first line of one is \"{}\", and other forms are named by --form",
+        "it is no export; the first line of one is such as \"{}\", and other forms are named by --form",
         super::FIRST_LINE
     )]
     Foreign,
     /// The first line names a version that is not known.
-    #[error("it is an export of version {version}; this program reads version 1, so use a newer one")]
+    #[error("it is an export of version {version}; this program reads versions 1 and 2, so use a newer one")]
     Newer {
         /// The version named.
         version: String,
     },
+    /// A line at the beginning, where the tables are listed, is another one.
+    #[error("line {line} should be {what}; get an unchanged copy")]
+    List {
+        /// The line.
+        line: u64,
+        /// The line that belongs there.
+        what: &'static str,
+    },
+    /// A line is of no table that the file lists, or of one whose turn is past.
+    #[error(
+        "line {0} is of no table that may come here by the list in the first lines; get an unchanged copy"
+    )]
+    Table(u64),
     /// The line, or the stanza, is longer than a record can be.
     #[error(
         "line {line} ends no record within {limit} bytes, and the pool takes none that long; create it with larger zones"
@@ -42,7 +55,7 @@ pub enum FormError {
     Unended(u64),
     /// A line is no object, or not one of a record.
     #[error(
-        "line {line}: {what}; each line is an object with key or key_hex, value or value_hex, and perhaps expires"
+        "line {line}: {what}; each line is an object with key or key_hex, value or value_hex, and perhaps expires and table"
     )]
     Object {
         /// The line.
@@ -159,12 +172,47 @@ pub struct ImportError {
     pub cause: ImportCause,
 }
 
+impl ImportError {
+    /// Whether the file was refused as it is, so that nothing of it was used.
+    pub fn is_refusal(&self) -> bool {
+        let is_refused = match &self.cause {
+            ImportCause::Form(error) => return error.is_foreign(),
+            ImportCause::NoTables { .. } | ImportCause::NotThere { .. } => true,
+            ImportCause::Table(error) => error.kind() == quipu::ErrorKind::Argument,
+            ImportCause::Store { .. } => false,
+        };
+        is_refused && self.imported == 0
+    }
+}
+
 /// The cause of an import's early end.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportCause {
     /// The file.
     #[error(transparent)]
     Form(FormError),
+    /// The file has tables, and the pool cannot have any.
+    #[error(
+        "it has the {found}, and the design {design} has no tables; choose one with --table, or import it into a pool of design {}",
+        designs_with_tables()
+    )]
+    NoTables {
+        /// The tables of the file, or the one of the record that is next, in words.
+        found: String,
+        /// The design of the pool.
+        design: quipu::Design,
+    },
+    /// The file does not have the table that is asked for.
+    #[error("it has no table {table:?}, only {found}; choose another with --table")]
+    NotThere {
+        /// The table.
+        table: String,
+        /// The contents of the file, in words.
+        found: String,
+    },
+    /// The store does not let the table be created or used.
+    #[error(transparent)]
+    Table(#[from] quipu::Error),
     /// The store did not take the record of this line.
     #[error("line {line}: {source}")]
     Store {
@@ -178,9 +226,19 @@ pub enum ImportCause {
     },
 }
 
+/// The names of the designs that have tables.
+fn designs_with_tables() -> String {
+    let can = quipu::Design::ALL.iter().filter(|design| design.can().tables);
+    let names: Vec<&str> = can.map(|design| design.name()).collect();
+    names.join(" or ")
+}
+
 /// Why an export ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
+    /// The form has no place for tables, and there are several, here in words.
+    #[error("the form tsv has no place for the names of the {0}; choose one with --table, or another form")]
+    Tables(String),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] quipu::Error),

@@ -8,19 +8,21 @@ use super::Records;
 use super::error::FormError;
 use super::escape::escape;
 use super::lines::Lines;
+use super::tables::is_name;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use std::borrow::Cow;
 use std::io::BufRead;
 
-/// Bytes of an object beside key and value, with room for some white space.
-const MARGIN: usize = 512;
+/// Bytes of an object beside key and value: for its table, and with room for some white space.
+const MARGIN: usize = 1536;
 
 /// A record as an object.
 #[skip_serializing_none]
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JsonRecord<'t> {
+    table: Option<Cow<'t, str>>,
     key: Option<Cow<'t, str>>,
     key_hex: Option<Cow<'t, str>>,
     value: Option<Cow<'t, str>>,
@@ -65,24 +67,30 @@ impl<'t> JsonRecord<'t> {
         JsonRecord { key, key_hex, ..JsonRecord::default() }
     }
 
-    /// The same with digits in place of strings.
+    /// The same with the name of its table.
+    pub fn in_table(self, table: Option<&'t str>) -> JsonRecord<'t> {
+        JsonRecord { table: table.map(Cow::Borrowed), ..self }
+    }
+
+    /// The same with digits in place of strings, but for the table.
     pub fn in_hex(self) -> JsonRecord<'t> {
         let digits_of = |text: Option<Cow<'t, str>>| text.map(|text| hex::encode(text.as_bytes()).into());
         let key_hex = digits_of(self.key).or(self.key_hex);
         let value_hex = digits_of(self.value).or(self.value_hex);
-        JsonRecord { key_hex, value_hex, expires: self.expires, ..JsonRecord::default() }
+        JsonRecord { key: None, key_hex, value: None, value_hex, ..self }
     }
 }
 
 /// Appends a record to `out`, as a line.
-pub(super) fn line(key: &[u8], value: &[u8], expires: Option<u64>, out: &mut Vec<u8>) {
-    serde_json::to_writer(&mut *out, &JsonRecord::new(key, value, expires)).expect("strings are always JSON");
+pub(super) fn line(record: &JsonRecord<'_>, out: &mut Vec<u8>) {
+    serde_json::to_writer(&mut *out, record).expect("strings are always JSON");
     out.push(b'\n');
 }
 
 /// Reads the form.
 pub struct JsonlReader<R> {
     lines: Lines<R>,
+    table: Option<String>,
     expires: Option<u64>,
 }
 
@@ -91,7 +99,7 @@ impl<R: BufRead> JsonlReader<R> {
     /// when it is escaped.
     pub fn new(input: R, longest: u64) -> JsonlReader<R> {
         let longest = usize::try_from(longest).unwrap_or(usize::MAX).saturating_mul(6).saturating_add(MARGIN);
-        JsonlReader { lines: Lines::new(input, longest), expires: None }
+        JsonlReader { lines: Lines::new(input, longest), table: None, expires: None }
     }
 }
 
@@ -111,8 +119,16 @@ impl<R: BufRead> Records for JsonlReader<R> {
         let wrong = |what| FormError::Object { line, what };
         bytes((record.key, record.key_hex), "key", key).map_err(wrong)?;
         bytes((record.value, record.value_hex), "value", value).map_err(wrong)?;
+        if record.table.as_deref().is_some_and(|table| !is_name(table)) {
+            return Err(wrong("the name of a table has 1 to 128 bytes".to_owned()));
+        }
+        self.table = record.table.map(Cow::into_owned);
         self.expires = record.expires;
         Ok(Some(line))
+    }
+
+    fn table(&self) -> Option<&str> {
+        self.table.as_deref()
     }
 
     fn expires(&self) -> Option<u64> {

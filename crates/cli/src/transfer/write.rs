@@ -1,6 +1,6 @@
 //! Records on their way out, in one of the forms.
 
-use super::{jsonl, text, tsv};
+use super::{JsonRecord, jsonl, text, tsv};
 use std::hash::Hasher;
 use std::io::{self, Write};
 use twox_hash::XxHash3_64;
@@ -12,9 +12,9 @@ pub enum Form {
     #[default]
     #[value(alias = "text")]
     Quipu,
-    /// Key, tab and value, and nothing else; without the time when a record expires.
+    /// Key, tab and value, and nothing else; without the time when a record expires, and of one table.
     Tsv,
-    /// A JSON object a line: key, value, and when it expires.
+    /// A JSON object a line: key, value, and when it expires; its table, if there are others.
     Jsonl,
 }
 
@@ -30,6 +30,9 @@ pub struct Writer<W> {
     records: u64,
     bytes: u64,
     without_expiry: u64,
+    names_tables: bool,
+    /// The table of the records to come, if the file names it with each.
+    table: Option<String>,
 }
 
 /// The result.
@@ -48,20 +51,46 @@ pub struct Written<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// A writer that has only its first line, which is not drained yet.
-    pub fn new(out: W, form: Form) -> Writer<W> {
-        let pending = match form {
-            Form::Quipu => format!("{}\n", text::FIRST_LINE).into_bytes(),
-            Form::Tsv | Form::Jsonl => Vec::new(),
-        };
-        Writer { form, out, pending, digest: XxHash3_64::new(), records: 0, bytes: 0, without_expiry: 0 }
+    /// A writer that has only its first lines, which are not drained yet. It names these tables, in this
+    /// order, or none.
+    pub fn new(out: W, form: Form, tables: &[String]) -> Writer<W> {
+        let (digest, names_tables) = (XxHash3_64::new(), !tables.is_empty());
+        let mut pending = Vec::new();
+        if form == Form::Quipu {
+            text::first_lines(tables, &mut pending);
+        }
+        Writer {
+            form,
+            out,
+            pending,
+            digest,
+            records: 0,
+            bytes: 0,
+            without_expiry: 0,
+            names_tables,
+            table: None,
+        }
+    }
+
+    /// Lets the records to come be of this table. A file that names no tables does not tell it.
+    pub fn begin(&mut self, table: &str) {
+        if self.names_tables {
+            match self.form {
+                Form::Quipu => text::table_line(table, &mut self.pending),
+                Form::Jsonl => self.table = Some(table.to_owned()),
+                Form::Tsv => {}
+            }
+        }
     }
 
     /// Adds a record, with the time when it expires, in milliseconds since 1970.
     pub fn record(&mut self, key: &[u8], value: &[u8], expires: Option<u64>) {
         match self.form {
             Form::Quipu => text::line(key, value, expires, &mut self.pending),
-            Form::Jsonl => jsonl::line(key, value, expires, &mut self.pending),
+            Form::Jsonl => {
+                let record = JsonRecord::new(key, value, expires);
+                jsonl::line(&record.in_table(self.table.as_deref()), &mut self.pending);
+            }
             Form::Tsv => {
                 tsv::line(key, value, &mut self.pending);
                 self.without_expiry += u64::from(expires.is_some());

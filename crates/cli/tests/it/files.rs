@@ -28,7 +28,7 @@ fn a_pool_goes_through_a_file_and_a_pipe() {
     let exported = &objects(&succeed(args(["export"], &pool, [name(&file), "--json"])))[0];
     assert_eq!(
         names(exported),
-        words("pool file form records bytes checksum without_expiry seconds complete damage")
+        words("pool file form tables records bytes checksum without_expiry seconds complete damage")
     );
     let text = fs::read(&file).unwrap();
     assert_eq!(
@@ -44,7 +44,7 @@ fn a_pool_goes_through_a_file_and_a_pipe() {
     let output = quipu_with_input(args(["import"], &other, ["-", "--json"]), &text);
     assert_eq!(stderr(&output), "");
     let imported = &objects(&output.stdout)[0];
-    assert_eq!(names(imported), words("pool file form records replaced bytes seconds"));
+    assert_eq!(names(imported), words("pool file form records replaced bytes seconds created passed_over"));
     assert_eq!((imported["records"].as_u64(), imported["replaced"].as_u64()), (Some(4), Some(0)));
     assert_eq!(succeed(args(["get"], &other, ["bytes"])), all);
     assert_eq!(succeed(args(["get"], &other, ["00ff0a09", "--hex"])), b"");

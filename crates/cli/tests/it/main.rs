@@ -14,4 +14,5 @@ mod reading;
 mod refusals;
 mod scripts;
 mod support;
+mod tables;
 mod transfer;

@@ -13,6 +13,10 @@ fn openers(pool: &Path) -> Vec<Vec<String>> {
         args(["del"], pool, ["key"]),
         args(["import"], pool, ["-"]),
         args(["export"], pool, ["-"]),
+        args(["scan"], pool, []),
+        args(["table", "create"], pool, ["herd"]),
+        args(["table", "list"], pool, []),
+        args(["table", "drop"], pool, ["herd", "--yes"]),
         args(["info"], pool, []),
         args(["check"], pool, []),
     ]

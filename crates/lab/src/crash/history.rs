@@ -1,6 +1,8 @@
 //! The record of a run: which operations began and returned, kept as one oracle a key.
 
+use super::ledger::{Held, Ledger, Prefixes};
 use super::oracle::{Action, KeyOracle, OpId, Outcome, State, Time, shown};
+use quipu::Table;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// States that one key may have after a crash; what they show is a question of the time at which it is read.
@@ -26,7 +28,7 @@ pub struct MemberView {
 }
 
 /// The states that a crash at one moment may leave, for all keys.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Expectation {
     /// By key number.
     pub keys: Vec<KeyView>,
@@ -38,6 +40,8 @@ pub struct Expectation {
     /// A call that writes several records was in flight, so that a later one may arrive and an earlier one
     /// not.
     pub batch_in_flight: bool,
+    /// The prefixes of all writes, of a design that promises one.
+    pub(super) prefixes: Option<Prefixes>,
 }
 
 impl Expectation {
@@ -62,6 +66,8 @@ pub struct Recorder {
     version: u64,
     in_flight: BTreeMap<OpId, Call>,
     read_ahead: bool,
+    /// Of a design with one order over all writes.
+    ledger: Option<Ledger>,
     /// Set when what an operation returned cannot be explained, crash or no crash.
     pub inexplicable: Option<String>,
 }
@@ -77,7 +83,7 @@ pub struct Running(OpId);
 
 impl Recorder {
     /// A record that begins with these states, at this time.
-    pub fn new(initial: &[State], now: Time) -> Recorder {
+    pub(super) fn new(initial: &[State], now: Time, ledger: Option<Ledger>) -> Recorder {
         let keys = initial
             .iter()
             .map(|state| KeyHistory {
@@ -93,6 +99,7 @@ impl Recorder {
             version: 0,
             in_flight: BTreeMap::new(),
             read_ahead: false,
+            ledger,
             inexplicable: None,
         }
     }
@@ -132,6 +139,9 @@ impl Recorder {
             parts.push((*key, op, *action));
         }
         self.next_op += 1 + parts.len() as OpId;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.begin(call, actions, is_atomic, self.now);
+        }
         self.in_flight.insert(call, Call { parts, is_atomic });
         Running(call)
     }
@@ -142,7 +152,22 @@ impl Recorder {
 
     /// The operation returned; one outcome for each of its actions.
     pub fn respond(&mut self, running: Running, outcomes: &[Outcome]) {
+        self.returned(running, outcomes, false);
+    }
+
+    /// A reader returned, who saw all keys at one moment.
+    pub fn respond_at_once(&mut self, running: Running, outcomes: &[Outcome]) {
+        self.returned(running, outcomes, true);
+    }
+
+    fn returned(&mut self, running: Running, outcomes: &[Outcome], at_once: bool) {
         self.version += 1;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.respond(running.0, outcomes, at_once, self.now);
+            if let Some(fault) = ledger.take_fault() {
+                self.inexplicable.get_or_insert(fault);
+            }
+        }
         for ((key, op, action), outcome) in self.end(running).into_iter().zip(outcomes) {
             let history = &mut self.keys[key];
             let mut explained = history.strict.respond(op, *outcome);
@@ -164,6 +189,9 @@ impl Recorder {
 
     /// The operation returned an error that promises no effect.
     pub fn withdraw(&mut self, running: Running) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.withdraw(running.0);
+        }
         for (key, op, _) in self.end(running) {
             self.keys[key].strict.withdraw(op);
             self.keys[key].without_reads.withdraw(op);
@@ -171,7 +199,7 @@ impl Recorder {
     }
 
     /// The states that a crash now may leave.
-    pub fn expectation(&self) -> Expectation {
+    pub fn expectation(&mut self) -> Expectation {
         let keys = self
             .keys
             .iter()
@@ -194,7 +222,8 @@ impl Recorder {
         let is_put = |(_, _, action): &&(usize, OpId, Action)| matches!(action, Action::Put(_));
         let batch_in_flight =
             self.in_flight.values().any(|call| call.parts.iter().filter(is_put).count() > 1);
-        Expectation { keys, version: self.version, atomic, batch_in_flight }
+        let prefixes = self.ledger.as_mut().map(Ledger::prefixes);
+        Expectation { keys, version: self.version, atomic, batch_in_flight, prefixes }
     }
 
     /// Whether, since the last call, a read returned what an operation in flight had written: a moment to
@@ -207,6 +236,45 @@ impl Recorder {
     pub fn is_changing(&self) -> bool {
         let is_change = |(_, _, action): &(usize, OpId, Action)| matches!(action, Action::Change(_));
         self.in_flight.values().any(|call| call.parts.iter().any(is_change))
+    }
+
+    /// A table is about to be dropped, and all its keys with it.
+    pub(super) fn drop_begins(&mut self, slot: usize, keys: &[(usize, Action)]) -> Running {
+        // No write of a key: the order of all writes has no place for it.
+        let ledger = self.ledger.take();
+        let running = self.begin(keys, false);
+        self.ledger = ledger;
+        self.ledger.as_mut().expect("only such a design has tables").drops(slot);
+        running
+    }
+
+    /// It was dropped.
+    pub(super) fn drop_ends(&mut self, slot: usize, running: Running, outcomes: &[Outcome]) {
+        self.ledger.as_mut().expect("only such a design has tables").dropped(slot);
+        self.respond(running, outcomes);
+    }
+
+    /// A table was created.
+    pub(super) fn created(&mut self, slot: usize, table: Table) {
+        self.version += 1;
+        self.ledger.as_mut().expect("only such a design has tables").created(slot, table);
+    }
+
+    /// A reader of a snapshot has seen these states of keys in a table of this number, since that time.
+    pub(super) fn look(&mut self, held: &mut Held, table: usize, seen: &[(usize, State)], since: Time) {
+        self.version += 1;
+        let ledger = self.ledger.as_mut().expect("only such a design has snapshots");
+        ledger.look(held, table, seen, since..=self.now);
+    }
+
+    /// The record of the order of all writes.
+    pub(super) fn ledger(&mut self) -> Option<&mut Ledger> {
+        self.ledger.as_mut()
+    }
+
+    /// Whether a table is being created or dropped, and whether somebody holds a snapshot.
+    pub(super) fn tables_and_snapshots(&self) -> (bool, bool) {
+        self.ledger.as_ref().map(Ledger::is_busy).unwrap_or_default()
     }
 
     /// Operations that have returned.

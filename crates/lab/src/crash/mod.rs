@@ -11,14 +11,19 @@
 //! does follows from its seed, so one command replays a violation.
 
 mod explorer;
+mod hand;
 mod history;
+mod ledger;
 mod moment;
 mod oracle;
 mod pace;
+mod perform;
 mod pool;
+mod prefix;
 mod records;
 mod report;
 mod run;
+mod tables;
 mod verdict;
 mod workload;
 

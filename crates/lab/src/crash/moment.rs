@@ -52,6 +52,14 @@ pub(super) struct Label {
     /// The records of the pool have one size.
     pub(super) fixed: bool,
     pub(super) recovering: bool,
+    /// One order over all writes is demanded.
+    pub(super) ordered: bool,
+    /// There are several tables.
+    pub(super) tables: bool,
+    /// A table is being created or dropped.
+    pub(super) changing_tables: bool,
+    /// Somebody holds a snapshot.
+    pub(super) holding: bool,
 }
 
 /// A kind of states that a report counts.
@@ -69,7 +77,7 @@ const fn kind(name: &'static str, words: &'static str, holds: fn(&Label) -> bool
 
 /// All kinds. An index in DRAM shows its splits only if another thread writes to the medium meanwhile;
 /// removals of nodes are told by an ordered index in the pool.
-pub static KINDS: [Kind; 16] = [
+pub static KINDS: [Kind; 20] = [
     kind("nested", "nested", |label| label.depth > 0),
     kind("during_recovery", "during recovery", |label| label.recovering),
     kind("during_growth", "during growth", |label| label.growing),
@@ -86,6 +94,10 @@ pub static KINDS: [Kind; 16] = [
     kind("during_close", "during a close", |label| label.closing),
     kind("fixed", "with records of one size", |label| label.fixed),
     kind("during_in_place", "during an update in place", |label| label.changing),
+    kind("ordered", "of one order over all writes", |label| label.ordered),
+    kind("tables", "with several tables", |label| label.tables),
+    kind("during_table_change", "while a table came or went", |label| label.changing_tables),
+    kind("with_snapshot", "with a snapshot held", |label| label.holding),
 ];
 
 impl Label {
@@ -103,8 +115,8 @@ impl Label {
 
     /// The part that stays true of the pool after a crash.
     pub(super) fn inherited(self) -> Label {
-        let Label { depth, split, removed, linked, words, timed, fixed, .. } = self;
-        Label { depth, split, removed, linked, words, timed, fixed, ..Label::default() }
+        let Label { depth, split, removed, linked, words, timed, fixed, ordered, tables, .. } = self;
+        Label { depth, split, removed, linked, words, timed, fixed, ordered, tables, ..Label::default() }
     }
 }
 
@@ -115,7 +127,8 @@ pub(super) type Points = Rc<RefCell<Vec<Point>>>;
 pub(super) fn closed(sim: &Sim, recorder: &RefCell<Recorder>, points: &Points, base: Label) {
     let last = points.borrow().last().map_or(base, |point| point.label.inherited());
     let label = Label { closing: true, depth: base.depth, ..last };
-    let (expectation, time) = (Rc::new(recorder.borrow().expectation()), recorder.borrow().now());
+    let time = recorder.borrow().now();
+    let expectation = Rc::new(recorder.borrow_mut().expectation());
     let point = Point { snapshot: sim.snapshot(), expectation, operation: 0, time, stays: true, label };
     points.borrow_mut().push(point);
 }

@@ -94,8 +94,18 @@ pub enum Action {
 }
 
 impl Action {
+    /// The state that it writes, if it writes at all.
+    pub(super) fn written(self) -> Option<State> {
+        match self {
+            Action::Get | Action::Change(_) => None,
+            Action::Put(value) | Action::Update(value) | Action::PutIfAbsent(value) => Some(Some(value)),
+            Action::Delete | Action::Expire(_) | Action::Remove => Some(None),
+            Action::Swap(_, new) => Some(new),
+        }
+    }
+
     /// The state that the action leaves at this time, and its answer.
-    fn apply(self, state: State, now: Time) -> (State, Outcome) {
+    pub(super) fn apply(self, state: State, now: Time) -> (State, Outcome) {
         let seen = shown(state, now);
         match self {
             Action::Get => (state, Outcome::Saw(seen)),

@@ -3,6 +3,7 @@
 //! The traits of a run beyond the settings that all designs share are drawn apart, from its seed alone, so
 //! that the runs of a design without it do not depend on it.
 
+use super::ledger::Grants;
 use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::{Broken, CrashConfig};
 use crate::settings;
@@ -36,6 +37,11 @@ const INDEX_ZONES: [u64; 2] = [1 << 10, 2 << 10];
 /// filled and reclaimed.
 const SIZES: [(u16, u32); 6] = [(8, 40), (13, 491), (8, 992), (16, 992), (6, 1306), (16, 2000)];
 
+/// Tables of a run with several, and bytes of its pool if it is crowded: each of them has a zone that it
+/// writes to, and one that is ready.
+pub(super) const TABLES: usize = 4;
+const CROWDED_TABLES: u64 = 28 * ZONE;
+
 /// The setting that every run chooses for itself: its keys and values follow from it.
 const OWN: &str = "form";
 
@@ -51,6 +57,8 @@ pub(super) struct Pool {
     pub(super) is_crowded: bool,
     /// The clock moves, and values expire.
     pub(super) moves_clock: bool,
+    /// The grants of a design that puts all writes of a pool into one order.
+    pub(super) grants: Option<Grants>,
 }
 
 impl Pool {
@@ -77,6 +85,8 @@ impl Pool {
         let may_link = wide && (can.index_in_pool || config.design == Design::VIPER);
         let index_zone = (may_link && seed.is_multiple_of(2))
             .then_some(INDEX_ZONES[(seed / 2 % 2) as usize] >> has_buckets as u32);
+        let grants = (config.design == Design::XP).then(Grants::default);
+        let has_tables = grants.is_some() && is_long && seed % 17 % 4 != 2;
         let mut options = Options::new().design(config.design).zone_size(ZONE).recovery_threads(2);
         options.free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
         // Puts are published before they return in one run of four, as papers have it.
@@ -84,6 +94,8 @@ impl Pool {
         options.testing = Testing {
             index_zone,
             twin: config.twin.and_then(Broken::twin),
+            chain: config.twin.and_then(Broken::chain),
+            granted: grants.as_ref().map(Grants::listener),
             tiny_index: true,
             clock_block: Some(64),
             // In half of the runs keys share stripes, and clients often throw numbers away. Of two stripes
@@ -103,7 +115,11 @@ impl Pool {
         };
         // An index of many zones leaves no room for segments in such a pool.
         let is_crowded = is_crowded && index_zone.is_none();
-        let mut len = if is_crowded { CROWDED } else { LEN };
+        let mut len = match is_crowded {
+            true if has_tables => CROWDED_TABLES,
+            true => CROWDED,
+            false => LEN,
+        };
         if can.updates_in_place {
             let (zone_size, slots) = slots(seed, config.twin);
             (options.zone_size, options.slots) = (Some(zone_size), slots);
@@ -127,7 +143,8 @@ impl Pool {
         let options =
             settings::apply(&config.settings, config.design, options).expect("settings that were checked");
         let records = Records::new(options.slots.form, if wide { MANY_KEYS } else { KEYS }, words);
-        Pool { options, records, len, is_crowded, moves_clock }
+        let records = if has_tables { records.in_tables(TABLES) } else { records };
+        Pool { options, records, len, is_crowded, moves_clock, grants }
     }
 }
 

@@ -28,8 +28,10 @@ pub const LARGE: ValueId = 1 << 23;
 #[derive(Clone, Copy, Debug)]
 pub struct Records {
     form: RecordForm,
-    /// How many keys there are.
+    /// How many keys there are, of all tables together.
     pub keys: usize,
+    /// How many tables have them. They share the names of keys.
+    pub tables: usize,
     /// Whether every key is a word of eight bytes, in records that vary in size.
     pub words: bool,
 }
@@ -41,7 +43,18 @@ impl Records {
     /// `words` makes every key a word of eight bytes if sizes differ: indexes keep such keys without a look
     /// at the record.
     pub fn new(form: RecordForm, keys: usize, words: bool) -> Records {
-        Records { form, keys, words: words && form == RecordForm::Variable }
+        Records { form, keys, tables: 1, words: words && form == RecordForm::Variable }
+    }
+
+    /// The same with their keys in so many tables, and with longer values, since every table has zones of its
+    /// own to fill.
+    pub fn in_tables(self, tables: usize) -> Records {
+        Records { tables, ..self }
+    }
+
+    /// The table of a key.
+    pub fn table(self, key: usize) -> usize {
+        key % self.tables
     }
 
     /// Whether all have one size.
@@ -63,6 +76,7 @@ impl Records {
 
     /// The bytes of a key. If sizes differ, most are short, and some take more than two lines.
     pub fn key(self, key: usize) -> Vec<u8> {
+        let key = key / self.tables;
         let mut bytes = format!("key-{key:02}").into_bytes();
         match self.form {
             RecordForm::Fixed { key, .. } => bytes.resize(usize::from(key), b'.'),
@@ -73,11 +87,12 @@ impl Records {
         bytes
     }
 
-    /// The number of a key read back, if it is one of the run's.
-    pub fn parse_key(self, bytes: &[u8]) -> Option<usize> {
+    /// The number of a key of a table read back, if it is one of the run's.
+    pub fn parse_key(self, table: usize, bytes: &[u8]) -> Option<usize> {
         let digits = bytes.strip_prefix(b"key-")?.iter().take_while(|byte| byte.is_ascii_digit());
         let key =
             digits.fold(0usize, |number, digit| number.wrapping_mul(10).wrapping_add((digit - b'0').into()));
+        let key = key.checked_mul(self.tables)?.checked_add(table)?;
         (key < self.keys && self.key(key) == bytes).then_some(key)
     }
 
@@ -94,6 +109,7 @@ impl Records {
             (_, 2) => 1000,
             (_, 3) => 3900,
             (_, 4 | 5) => 40,
+            _ if self.tables > 1 && value % 2 == 0 => 1900,
             _ if self.words => 96,
             _ => 98,
         }
@@ -161,7 +177,7 @@ mod tests {
                 }
             }
             for key in 0..records.keys {
-                assert_eq!(records.parse_key(&records.key(key)), Some(key));
+                assert_eq!(records.parse_key(0, &records.key(key)), Some(key));
             }
         }
     }
@@ -171,7 +187,7 @@ mod tests {
         let records = Records::new(RecordForm::Variable, MANY_KEYS, true);
         for key in 0..MANY_KEYS {
             let bytes = records.key(key);
-            assert_eq!((bytes.len(), records.parse_key(&bytes)), (8, Some(key)));
+            assert_eq!((bytes.len(), records.parse_key(0, &bytes)), (8, Some(key)));
         }
     }
 }

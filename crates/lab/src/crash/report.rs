@@ -4,7 +4,7 @@ use super::moment::KINDS;
 use crate::arguments;
 use crate::size::count;
 use quipu::Design;
-use quipu::internals::{TieBreak, Twin};
+use quipu::internals::{ChainTwin, TieBreak, Twin};
 use quipu_medium::sim::Fault;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -66,6 +66,8 @@ pub enum Broken {
     Store(Twin),
     /// The store, whose slots break ties as Viper's paper does.
     PaperTies(Twin),
+    /// The chain of memtables.
+    Chain(ChainTwin),
     /// The medium.
     Medium(Fault),
 }
@@ -75,8 +77,13 @@ impl Broken {
     pub fn twin(self) -> Option<Twin> {
         match self {
             Broken::Store(twin) | Broken::PaperTies(twin) => Some(twin),
-            Broken::Medium(_) => None,
+            Broken::Chain(_) | Broken::Medium(_) => None,
         }
+    }
+
+    /// The break of the chain.
+    pub(super) fn chain(self) -> Option<ChainTwin> {
+        if let Broken::Chain(twin) = self { Some(twin) } else { None }
     }
 
     /// The break of the medium.

@@ -1,12 +1,17 @@
 //! One run: a workload with its crash points, and the judgement of every state that they may leave.
 
 use super::explorer::{DETAILS, Findings};
+use super::hand::{Hand, table_name};
 use super::history::Recorder;
+use super::ledger::{Contents, Ledger};
 use super::moment::{Label, Point, Points, closed};
-use super::oracle::{State, Time, ValueId, milliseconds};
+use super::oracle::{Time, ValueId, milliseconds};
 use super::pace::Pace;
+use super::perform::perform;
 use super::pool::Pool;
+use super::records::Records;
 use super::report::{Broken, CrashConfig, Violation};
+use super::tables::with_tables;
 use super::verdict::{compare, read_all, surveyed, works_on};
 use super::workload::{self, Step, Work};
 use crate::arguments::twin_argument;
@@ -103,10 +108,12 @@ impl<'a> Run<'a> {
         let sim = region.simulator().expect("a simulated region").clone();
 
         let points = Points::default();
-        let recorder = Rc::new(RefCell::new(Recorder::new(&vec![None; self.pool.records.keys], 0)));
+        let Records { words, tables, keys, .. } = self.pool.records;
+        let nothing = Contents { states: vec![None; keys], tables: vec![None; tables] };
+        let recorder = Rc::new(RefCell::new(self.recorder(&nothing, 0)));
         let stage = Rc::new(Stage::default());
-        let words = self.pool.records.words;
-        let label = Label { words, fixed: self.pool.records.are_of_one_size(), ..Label::default() };
+        let (fixed, ordered) = (self.pool.records.are_of_one_size(), self.pool.grants.is_some());
+        let label = Label { words, fixed, ordered, tables: tables > 1, ..Label::default() };
         let observer = self.observer(&points, &recorder, &stage, chance, label);
         sim.set_observer(Some(observer));
         match Store::create_on(region.clone(), &self.pool.options) {
@@ -129,6 +136,12 @@ impl<'a> Run<'a> {
             return self.violation(0, what, String::new());
         }
         self.judge_points(&points, budget, most[0]);
+    }
+
+    /// A record of work on a pool with these contents.
+    fn recorder(&self, contents: &Contents, time: Time) -> Recorder {
+        let ledger = |grants| Ledger::new(grants, self.pool.records, contents);
+        Recorder::new(&contents.states, time, self.pool.grants.as_ref().map(ledger))
     }
 
     /// An observer that freezes some of the moments it sees, those of growth always.
@@ -155,11 +168,13 @@ impl<'a> Run<'a> {
             let (compacting, surveying) = (activity.is_compacting, activity.is_surveying);
             let (creating, closing) = (!stage.created.get(), stage.closing.get());
             let changing = recorder.borrow().is_changing();
+            let (changing_tables, holding) = recorder.borrow_mut().tables_and_snapshots();
             let read_ahead = recorder.borrow_mut().take_read_ahead();
             // The first records of fresh segments decide what recovery does with them.
             let fresh = !growing && recorder.borrow().version() < FRESH;
             let chance = match () {
                 () if read_ahead || growth.is_linking => 1.0,
+                () if changing_tables => chance.max(0.5),
                 () if growth.is_splitting && believes_index => chance.max(0.3),
                 () if creating => chance / 4.0,
                 // Few moments, and what the close has left still counts.
@@ -176,10 +191,9 @@ impl<'a> Run<'a> {
                 let stays = read_ahead || growth.is_linking;
                 let time = recorder.borrow().now();
                 let timed = base.timed || time > 0;
-                let label =
-                    Label { creating, growing, compacting, surveying, closing, changing, timed, ..base }
-                        .with(growth, first_zones);
-                let expectation = Rc::new(recorder.borrow().expectation());
+                let label = Label { creating, growing, compacting, surveying, closing, changing, ..base };
+                let label = Label { timed, changing_tables, holding, ..label }.with(growth, first_zones);
+                let expectation = Rc::new(recorder.borrow_mut().expectation());
                 let point = Point { snapshot: sim.snapshot(), expectation, operation, time, stays, label };
                 points.borrow_mut().push(point);
             }
@@ -215,17 +229,23 @@ impl<'a> Run<'a> {
         if compactions > 0 {
             plans.push(vec![Step::Compact; compactions]);
         }
+        if self.pool.grants.is_some() {
+            with_tables(&mut plans, self.random.random(), records);
+        }
         self.findings.operations += plans.iter().map(|plan| plan.len() as u64).sum::<u64>();
         let open = stage.store.borrow().clone().expect("work needs an open store");
+        if let Some(ledger) = recorder.borrow_mut().ledger() {
+            ledger.knows_default(open.table(&table_name(0)).expect("every pool has it"));
+        }
         let failure = RefCell::new(None);
         let tasks = plans
             .iter()
             .map(|plan| {
                 let (open, recorder, failure) = (&open, recorder, &failure);
                 Box::new(move || {
-                    let mut client = open.client();
+                    let mut hand = Hand::new(open, records, recorder);
                     for step in plan {
-                        if let Err(what) = workload::perform(open, &mut client, step, records, recorder) {
+                        if let Err(what) = perform(&mut hand, step) {
                             failure.borrow_mut().get_or_insert(format!("{step:?}: {what}"));
                         }
                     }
@@ -344,12 +364,14 @@ impl<'a> Run<'a> {
         let goes_on = depth < DEPTH && self.random.random_ratio(1, work);
 
         let (options, records) = (&self.pool.options, self.pool.records);
-        let verdict = Cell::new(Ok(Vec::new()));
+        let verdict = Cell::new(Ok(Contents::default()));
         let from_checkpoint = Cell::new(false);
         let task = || {
             verdict.set((|| {
                 let mut store = match Store::open_on(region, options) {
-                    Err(quipu::Error::Space(SpaceError::NotAPool)) if creating => return Ok(Vec::new()),
+                    Err(quipu::Error::Space(SpaceError::NotAPool)) if creating => {
+                        return Ok(Contents::default());
+                    }
                     other => other.map_err(|error| format!("recovery refused the pool: {error}"))?,
                 };
                 if is_watched && store.activity().is_surveying {
@@ -357,8 +379,8 @@ impl<'a> Run<'a> {
                 }
                 sim.set_observer(None);
                 from_checkpoint.set(store.recovery().from_checkpoint);
-                let states = read_all(&store, records)?;
-                compare(&states, &point.expectation, time)?;
+                let contents = read_all(&store, records)?;
+                compare(&contents, &point.expectation, time)?;
                 let report = store.check(&|_, _| {}).map_err(|error| error.to_string())?;
                 if !report.is_sound() {
                     return Err(format!("the recovered pool is not sound: {}", report.damage));
@@ -368,7 +390,7 @@ impl<'a> Run<'a> {
                 } else {
                     works_on(&store, records)?;
                 }
-                Ok(states)
+                Ok(contents)
             })());
         };
         let ended = sched::run(self.random.random(), vec![Box::new(task)]);
@@ -380,10 +402,10 @@ impl<'a> Run<'a> {
         };
         match verdict {
             Err(what) => self.violation(point.operation, what, describe),
-            Ok(states) if goes_on && stage.created.get() => {
+            Ok(contents) if goes_on && stage.created.get() => {
                 let timed = point.label.timed || time > 0;
                 let label = Label { depth: depth + 1, timed, ..point.label.inherited() };
-                self.go_on(&sim, &stage, &states, (label, time));
+                self.go_on(&sim, &stage, &contents, (label, time));
             }
             Ok(_) => {}
         }
@@ -435,9 +457,9 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on working on a recovered store, and crashes that too.
-    fn go_on(&mut self, sim: &Sim, stage: &Rc<Stage>, states: &[State], (label, time): (Label, Time)) {
+    fn go_on(&mut self, sim: &Sim, stage: &Rc<Stage>, contents: &Contents, (label, time): (Label, Time)) {
         let points = Points::default();
-        let recorder = Rc::new(RefCell::new(Recorder::new(states, time)));
+        let recorder = Rc::new(RefCell::new(self.recorder(contents, time)));
         sim.set_observer(Some(self.observer(&points, &recorder, stage, 0.1, label)));
         // Values of every generation have names of their own.
         let closes = self.random.random_ratio(1, 4);

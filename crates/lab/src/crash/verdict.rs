@@ -1,37 +1,94 @@
 //! The demands on a recovered store: it shows a state that the crash may have left, and takes new work.
 
+use super::hand::table_name;
 use super::history::{Expectation, MemberView};
+use super::ledger::Contents;
 use super::oracle::{State, Time, ValueId, changed, shown};
 use super::records::Records;
-use quipu::Store;
+use quipu::{Error, Guard, Store, Table};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::rc::Rc;
 
 /// Every key's state, read one by one and by iteration, which must agree.
-pub(super) fn read_all(store: &Store, records: Records) -> Result<Vec<State>, String> {
+pub(super) fn read_all(store: &Store, records: Records) -> Result<Contents, String> {
     let client = store.client();
+    let tables = match records.tables {
+        1 => store.tables().ok().into_iter().flatten().map(Some).take(1).collect(),
+        count => slots(store, count)?,
+    };
     let mut states = vec![None; records.keys];
-    for (key, state) in states.iter_mut().enumerate() {
-        let value = client.get(&records.key(key)).map_err(|error| error.to_string())?;
-        *state = records.parse_value(value.as_deref()).map_err(|what| format!("key {key}: {what}"))?;
-    }
-    let mut seen = vec![None; records.keys];
-    for (key, value) in &client.pin() {
-        let key = records.parse_key(&key).ok_or("iteration shows a key that was never written")?;
-        if seen[key].is_some() {
-            return Err(format!("iteration shows key {key} twice"));
+    for table in 0..records.tables {
+        let other = match tables.get(table) {
+            Some(Some(handle)) if table > 0 => Some(client.on(handle).map_err(|error| error.to_string())?),
+            Some(None) => continue,
+            _ => None,
+        };
+        let client = other.as_ref().unwrap_or(&client);
+        for key in (0..records.keys).filter(|key| records.table(*key) == table) {
+            let value = client.get(&records.key(key)).map_err(|error| error.to_string())?;
+            states[key] =
+                records.parse_value(value.as_deref()).map_err(|what| format!("key {key}: {what}"))?;
         }
-        seen[key] = records.parse_value(Some(&value))?;
+        let seen = read_table(&client.pin(), records, table)?.ok_or("a table that nobody drops is gone")?;
+        if seen.iter().any(|(key, state)| *state != states[*key]) {
+            return Err(format!("iteration shows {seen:x?}, single reads {states:x?}"));
+        }
     }
-    if seen != states {
-        return Err(format!("iteration shows {seen:x?}, single reads {states:x?}"));
-    }
-    Ok(states)
+    Ok(Contents { states, tables })
 }
 
-/// Asks the oracle whether a crash may have left these states, which were read at this time.
-pub(super) fn compare(states: &[State], expectation: &Expectation, now: Time) -> Result<(), String> {
+/// The tables of a store by their slots.
+fn slots(store: &Store, count: usize) -> Result<Vec<Option<Table>>, String> {
+    let mut slots = vec![None; count];
+    for table in store.tables().map_err(|error| error.to_string())? {
+        let slot = (0..count).find(|slot| table_name(*slot) == table.name());
+        match slot.map(|slot| slots[slot].replace(table.clone())) {
+            Some(None) => {}
+            Some(Some(_)) => return Err(format!("there are two tables called {}", table.name())),
+            None => return Err(format!("there is a table called {}, which nobody created", table.name())),
+        }
+    }
+    Ok(slots)
+}
+
+/// The states of all keys of a table, by iteration; nothing if it has been dropped.
+pub(super) fn read_table(
+    pinned: &Guard<'_>,
+    records: Records,
+    table: usize,
+) -> Result<Option<Vec<(usize, State)>>, String> {
+    let mut seen: BTreeMap<usize, State> =
+        (0..records.keys).filter(|key| records.table(*key) == table).map(|key| (key, None)).collect();
+    let pairs: Result<Vec<_>, Error> = if table % 2 == 0 {
+        let mut pairs = pinned.iter();
+        let all = pairs.by_ref().collect();
+        pairs.ended().map(|()| all)
+    } else {
+        // Only designs that keep an order have several tables.
+        pinned.range(Bound::Unbounded, Bound::Unbounded).and_then(|all| all.rev().collect())
+    };
+    let pairs = match pairs {
+        Err(Error::TableDropped) => return Ok(None),
+        other => other.map_err(|error| error.to_string())?,
+    };
+    for (key, value) in pairs {
+        let key = records.parse_key(table, &key).ok_or("iteration shows a key that was never written")?;
+        let value = records.parse_value(Some(&value)).map_err(|what| format!("key {key}: {what}"))?;
+        if seen.insert(key, value) != Some(None) {
+            return Err(format!("iteration shows key {key} twice"));
+        }
+    }
+    Ok(Some(seen.into_iter().collect()))
+}
+
+/// Asks the oracles whether a crash may have left these contents, which were read at this time.
+pub(super) fn compare(contents: &Contents, expectation: &Expectation, now: Time) -> Result<(), String> {
+    if let Some(prefixes) = &expectation.prefixes {
+        prefixes.judge(contents, now)?;
+    }
+    let states = &contents.states;
     let allows = |allowed: &BTreeSet<State>, state: State| {
         allowed.iter().any(|possible| shown(*possible, now) == state)
     };

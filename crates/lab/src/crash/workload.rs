@@ -6,18 +6,12 @@
 //! A *wide* run has many keys, and fills the index before it changes, deletes and puts again whole ranges of
 //! them. In a run that moves the clock some values expire a few steps after they were put.
 
-use super::history::{Recorder, Running};
-use super::oracle::{
-    Action, ChangeId, Outcome, State, Time, ValueId, changed, expiring, expiry, lasting, milliseconds,
-};
+use super::oracle::{Action, ChangeId, State, Time, ValueId, expiring, lasting};
 use super::records::{EMPTY, KEYS, LARGE, Records};
 use quipu::designs::Capabilities;
-use quipu::{Client, Error, Store, WriteBatch};
-use quipu_medium::sim::START_OF_TIME;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use std::cell::RefCell;
 
 /// Draws of a step that stand for a batch and for a put.
 const BATCH: u32 = 93;
@@ -44,6 +38,18 @@ pub enum Step {
     Compact,
     /// Time passes.
     Tick,
+    /// Reads all keys of a table by iteration.
+    Scan(usize),
+    /// The task takes a snapshot, if it holds none.
+    Hold,
+    /// It reads all tables at its snapshot.
+    Look,
+    /// It gives its snapshot back.
+    Leave,
+    /// A table is created, if it is not there.
+    Create(usize),
+    /// A table is dropped.
+    Drop(usize),
 }
 
 /// The parameters of a generated run.
@@ -105,7 +111,7 @@ impl Step {
             Step::One(_, action) => changed(action),
             Step::PutMany(pairs) => pairs.iter_mut().for_each(|(_, value)| usual(value)),
             Step::Write(batch) => batch.iter_mut().for_each(|(_, action)| changed(action)),
-            Step::GetMany(_) | Step::Compact | Step::Tick => {}
+            _ => {}
         }
         self
     }
@@ -324,137 +330,4 @@ fn blind(random: &mut SmallRng, thread: usize, value: &mut impl FnMut(&mut Small
         roll if roll % 2 == 0 => Step::One(key, Action::Put(value(random))),
         _ => Step::PutMany((0..4).map(|next| ((key + next) % KEYS_HARDLY_READ, value(random))).collect()),
     }
-}
-
-/// Carries out one step and records it. An error that a full pool explains is no violation; any other is
-/// returned.
-pub fn perform(
-    store: &Store,
-    client: &mut Client,
-    step: &Step,
-    records: Records,
-    recorder: &RefCell<Recorder>,
-) -> Result<(), String> {
-    match step {
-        Step::Tick => {
-            let now = recorder.borrow_mut().advance();
-            let sim = store.region().simulator().expect("a simulated region");
-            sim.set_now(milliseconds(now));
-            Ok(())
-        }
-        Step::Compact => {
-            *client = store.client();
-            match store.compact() {
-                Ok(_) | Err(Error::PoolFull { .. }) => Ok(()),
-                Err(error) => Err(error.to_string()),
-            }
-        }
-        Step::One(key, action) => {
-            one(client, (*key, *action), records, store.design().can().expiry, recorder)
-        }
-        Step::PutMany(pairs) => {
-            let actions: Vec<_> = pairs.iter().map(|(key, value)| (*key, Action::Put(*value))).collect();
-            let bytes: Vec<_> =
-                pairs.iter().map(|(key, value)| (records.key(*key), records.value(*value))).collect();
-            let running = recorder.borrow_mut().invoke(&actions);
-            match client.put_many(&bytes) {
-                // Some pairs may be written: they stay in flight for good.
-                Err(Error::PoolFull { .. }) => Ok(()),
-                done => finish(running, done.map(|()| vec![Outcome::Done; actions.len()]), recorder),
-            }
-        }
-        Step::Write(actions) => {
-            let mut batch = WriteBatch::new();
-            for (key, action) in actions {
-                let key = records.key(*key);
-                match action {
-                    Action::Put(value) => match expiry(*value) {
-                        Some(time) => batch.put_until(&key, &records.value(*value), milliseconds(time)),
-                        None => batch.put(&key, &records.value(*value)),
-                    },
-                    Action::Expire(value) => batch.put_until(&key, &records.value(*value), START_OF_TIME),
-                    Action::Delete => batch.delete(&key),
-                    other => unreachable!("no batch has {other:?}"),
-                };
-            }
-            let running = recorder.borrow_mut().invoke_atomic(actions);
-            finish(running, client.write(&batch).map(|()| vec![Outcome::Done; actions.len()]), recorder)
-        }
-        Step::GetMany(keys) => {
-            let actions: Vec<_> = keys.iter().map(|key| (*key, Action::Get)).collect();
-            let bytes: Vec<_> = keys.iter().map(|key| records.key(*key)).collect();
-            let running = recorder.borrow_mut().invoke(&actions);
-            let mut outcomes = vec![Err("get_many skipped a key".to_string()); keys.len()];
-            client
-                .get_many(&bytes, |i, value| outcomes[i] = records.parse_value(value).map(Outcome::Saw))
-                .map_err(|error| error.to_string())?;
-            let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-            recorder.borrow_mut().respond(running, &outcomes);
-            Ok(())
-        }
-    }
-}
-
-fn one(
-    client: &mut Client,
-    (key, action): (usize, Action),
-    records: Records,
-    has_expiry: bool,
-    recorder: &RefCell<Recorder>,
-) -> Result<(), String> {
-    let bytes = records.key(key);
-    let running = recorder.borrow_mut().invoke(&[(key, action)]);
-    let state_bytes = |state: State| state.map(|value| records.value(value));
-    let result = match action {
-        Action::Get => {
-            let value = client.get(&bytes).map_err(|error| error.to_string())?;
-            Ok(Outcome::Saw(records.parse_value(value.as_deref())?))
-        }
-        Action::Put(value) => {
-            // Some have a time of expiry that never comes.
-            let never = (has_expiry && value % 16 == 7).then_some(u64::MAX);
-            let done = match expiry(value).map(milliseconds).or(never) {
-                Some(time) => client.put_until(&bytes, &records.value(value), time),
-                None => client.put(&bytes, &records.value(value)),
-            };
-            done.map(|()| Outcome::Done)
-        }
-        Action::Expire(value) => {
-            client.put_until(&bytes, &records.value(value), START_OF_TIME).map(|()| Outcome::Done)
-        }
-        Action::Delete => client.delete(&bytes).map(|()| Outcome::Done),
-        Action::Remove => client.remove(&bytes).map(Outcome::Did),
-        Action::Update(value) => {
-            let mut seen = Ok(None);
-            client
-                .update(&bytes, |old| {
-                    seen = records.parse_value(old);
-                    Some(records.value(value))
-                })
-                .and(Ok(Outcome::Saw(seen?)))
-        }
-        Action::PutIfAbsent(value) => client.put_if_absent(&bytes, &records.value(value)).map(Outcome::Did),
-        Action::Swap(expected, new) => client
-            .compare_and_swap(&bytes, state_bytes(expected).as_deref(), state_bytes(new).as_deref())
-            .map(Outcome::Did),
-        Action::Change(change) => {
-            let at = records.word().expect("only records of one size are changed in place");
-            client.update_in_place(&bytes, at, |word| changed(word, change)).map(Outcome::Saw)
-        }
-    };
-    finish(running, result.map(|outcome| vec![outcome]), recorder)
-}
-
-/// Records the end of a call that has no effect if the pool is full.
-fn finish(
-    running: Running,
-    outcomes: Result<Vec<Outcome>, Error>,
-    recorder: &RefCell<Recorder>,
-) -> Result<(), String> {
-    match outcomes {
-        Ok(outcomes) => recorder.borrow_mut().respond(running, &outcomes),
-        Err(Error::PoolFull { .. }) => recorder.borrow_mut().withdraw(running),
-        Err(error) => return Err(error.to_string()),
-    }
-    Ok(())
 }

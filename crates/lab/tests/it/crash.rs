@@ -65,6 +65,13 @@ fn survives(design: Design) {
     if is_ordered_in_pool {
         of_states("after a removal from the index", report.count("after_index_removal"), 200);
     }
+    if design == Design::XP {
+        // All writes of a pool have one order, and a crash leaves a prefix of it.
+        of_states("judged as prefixes", report.count("ordered"), 1);
+        of_states("with several tables", report.count("tables"), 2);
+        of_states("while a table came or went", report.count("during_table_change"), 20);
+        of_states("with a snapshot held", report.count("with_snapshot"), 20);
+    }
     if design != Design::VIPER {
         // Half of viper's runs have records of one size, so few are left that have such keys as well.
         of_states("with keys of one word", report.count("word_keys"), 8);

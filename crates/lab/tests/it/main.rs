@@ -43,3 +43,4 @@ mod viper_pacman;
 mod viper_pacman_costs;
 mod visible;
 mod workload;
+mod xp;

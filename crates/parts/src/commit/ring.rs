@@ -221,6 +221,11 @@ impl<'r, T> Turn<'r, T> {
         &mut self.granted.state
     }
 
+    /// The last number of the item granted last.
+    pub fn last(&self) -> u64 {
+        self.granted.last
+    }
+
     /// Whether the ring has so many numbers. If not, the caller draws a block for it from the pool's clock,
     /// without the turn, since that may write to the medium.
     #[inline]

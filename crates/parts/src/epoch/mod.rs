@@ -37,7 +37,9 @@
 
 mod barrier;
 mod collector;
+mod current;
 mod participant;
 
 pub use collector::Collector;
+pub use current::Current;
 pub use participant::{Guard, Participant};

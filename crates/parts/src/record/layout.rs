@@ -83,12 +83,24 @@ pub enum Kind {
     Frame = 3,
     /// The key has a value in zones of its own; the record's value is its head (see [`crate::heap::values`]).
     Large = 4,
+    /// All keys from the key on, and below the value, are deleted. Only in memtables.
+    Range = 5,
     /// Nothing: covers bytes of a segment that are no record, which recovery has skipped and reported.
     Void = 15,
 }
 
 impl Kind {
-    /// The kind of this number, if this version knows it.
+    /// The kind of this number in a memtable, if this version knows it.
+    pub(crate) fn from_byte_in_memtable(byte: u8) -> Option<Kind> {
+        match byte {
+            1 => Some(Kind::Value),
+            2 => Some(Kind::Tombstone),
+            5 => Some(Kind::Range),
+            _ => None,
+        }
+    }
+
+    /// The kind of this number in a segment, if this version knows it.
     pub(crate) fn from_byte(byte: u8) -> Option<Kind> {
         match byte {
             1 => Some(Kind::Value),

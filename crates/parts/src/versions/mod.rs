@@ -10,15 +10,18 @@
 //! - [`Snapshots`]: the numbers at which somebody reads.
 //! - [`purge()`](purge::purge): a pure function that chooses the versions to keep.
 //! - [`Versions`]: the words of an index.
+//! - [`RangeList`]: deletions of all keys between two.
 //!
 //! Source: section 3.1 of the paper on an LSM engine for transactions on persistent memory (VLDB 2021). The
 //! paper names no owner of its arrays, and no rule for stale versions.
 
 mod array;
 pub mod purge;
+mod ranges;
 mod snapshots;
 mod table;
 
 pub use array::Version;
+pub use ranges::{RangeList, RangeTombstone};
 pub use snapshots::{Horizon, Snapshot, Snapshots};
 pub use table::{Look, Retired, Versions};

@@ -4,8 +4,9 @@ use crate::shared::mix;
 use crate::shared::zipf;
 
 use mix::mix;
+use quipu_parts::epoch::Current;
 use quipu_parts::epoch::{Collector, Participant};
-use quipu_parts::reclaim::hot::{Current, HotSet, HotSetSettings, HotSetStats, Sampler};
+use quipu_parts::reclaim::hot::{HotSet, HotSetSettings, HotSetStats, Sampler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zipf::Zipf;

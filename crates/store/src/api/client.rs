@@ -9,6 +9,7 @@ use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::table::Table;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -304,6 +305,42 @@ impl Client {
 }
 
 impl Client {
+    /// Deletes all keys within these bounds, at once, however many there are: one write, which happens wholly
+    /// or not at all. Their space comes back afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a design without range deletes; [`Error::KeyTooLarge`] for a bound that is
+    /// longer than any key; otherwise as for [`delete`](Client::delete).
+    ///
+    /// ```
+    /// # use quipu::{Design, Options, Store};
+    /// # use std::ops::Bound;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let options = Options::new().design(Design::XP).size(16 << 20);
+    /// # let store = Store::create(dir.path().join("pool"), &options)?;
+    /// let mut client = store.client();
+    /// client.put_many(&[("2025-12", "a"), ("2026-01", "b"), ("2026-02", "c")])?;
+    /// client.delete_range(Bound::Unbounded, Bound::Excluded(b"2026"))?;
+    /// assert_eq!(client.pin().keys().count(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn delete_range(&mut self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<(), Error> {
+        let behind = |key: &[u8]| [key, &[0]].concat();
+        let from = match from {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(key) => key.to_vec(),
+            Bound::Excluded(key) => behind(key),
+        };
+        let to = match to {
+            Bound::Unbounded => Vec::new(),
+            // No key is below the empty one.
+            Bound::Excluded(b"") => return Ok(()),
+            Bound::Included(key) => behind(key),
+            Bound::Excluded(key) => key.to_vec(),
+        };
+        self.session.delete_range(&from, &to)
+    }
+
     /// Reads the state of a snapshot, as long as the guard lives.
     ///
     /// # Errors

@@ -72,6 +72,7 @@ type Limit = (fn(&Capabilities) -> bool, &'static str);
 
 const LIMITS: &[Limit] = &[
     (|can| !can.ordered, "no order: no range scans"),
+    (|can| !can.tables, "no tables, snapshots or range deletes"),
     (|can| !can.batches, "no atomic batches"),
     (|can| !can.expiry, "no expiry"),
     (|can| !can.versions, "no versions"),

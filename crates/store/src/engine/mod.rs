@@ -316,6 +316,11 @@ pub(crate) trait Session: Send + Any {
         Err(Error::Unsupported { what: "expiry" })
     }
 
+    /// As [`Client::delete_range`], from a key on and below another, which is empty for none.
+    fn delete_range(&mut self, _from: &[u8], _to: &[u8]) -> Result<(), Error> {
+        Err(Error::Unsupported { what: "range deletes" })
+    }
+
     /// As [`Client::write`].
     fn write(&mut self, _batch: &WriteBatch) -> Result<(), Error> {
         Err(Error::Unsupported { what: "atomic batches" })
@@ -342,18 +347,21 @@ pub(crate) trait Session: Send + Any {
     }
 }
 
+/// In place of a number: the newest state.
+pub(crate) const NOW: u64 = u64::MAX;
+
 /// Protects the records that a session shows from reuse. Holds the number up to which it looks, if its walk
 /// has versions.
 pub(crate) struct Pinned<'s> {
     epoch: Option<epoch::Guard<'s>>,
-    /// That number; zero to look at what is there now.
+    /// That number, or [`NOW`].
     pub(crate) at: u64,
 }
 
 impl<'s> Pinned<'s> {
     /// For a walk whose records an epoch protects.
     pub(crate) fn by_epoch(epoch: epoch::Guard<'s>) -> Pinned<'s> {
-        Pinned { epoch: Some(epoch), at: 0 }
+        Pinned { epoch: Some(epoch), at: NOW }
     }
 
     /// For such a walk, to see the state at a number.

@@ -49,6 +49,7 @@ pub(crate) struct TieredParts<I> {
 pub(crate) const fn capabilities<I: Index>() -> Capabilities {
     Capabilities {
         ordered: true,
+        tables: true,
         batches: true,
         expiry: true,
         versions: true,

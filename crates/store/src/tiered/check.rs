@@ -5,7 +5,8 @@ use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::{BothWays, Key};
-use quipu_parts::versions::Look;
+use quipu_parts::record::Kind;
+use quipu_parts::versions::{Look, RangeTombstone};
 use std::collections::BTreeMap;
 
 /// Checks a store that nobody else uses.
@@ -35,14 +36,19 @@ pub(super) fn check<I: BothWays>(
     }
     let participant = tiers.epochs.register();
     let (guard, mut records, mut live) = (participant.pin(), 0, 0u64);
+    let (mut ranges, mut lost) = (Vec::new(), Vec::new());
     for (nth, memtable) in memtables.iter().enumerate() {
         let Some(table) = by_number.get(&memtable.subtable()) else {
             complain("a memtable of a table that has been dropped".into(), 0, 0);
             continue;
         };
-        let mut lost = Vec::new();
         let each = |record: RecordFound<'_>| {
             records += 1;
+            if record.kind == Kind::Range {
+                let (from, to) = (record.key.into(), record.value.into());
+                ranges.push((memtable.subtable(), RangeTombstone { from, to, number: record.version }));
+                return;
+            }
             let at = (&guard, Key { bytes: record.key, hash: 0 }, None);
             let number_of = |reference| tiers.number_of(&guard, reference);
             let newest = table.versions.get(at, || u64::MAX, number_of);
@@ -51,7 +57,7 @@ pub(super) fn check<I: BothWays>(
                 Ok(Some(version)) if version.number > record.sequence => {}
                 // A tombstone that hid nothing is forgotten before its memtable is released.
                 _ if memtable.end().is_some() && tiers.may_be_forgotten(&record) => {}
-                _ => lost.push((record.key.escape_ascii().to_string(), heap.resolve(record.reference))),
+                _ => lost.push((memtable.subtable(), record.key.to_vec(), record.reference, record.sequence)),
             }
         };
         if let Some(end) = tiers.log.end_so_far(memtable)? {
@@ -60,10 +66,16 @@ pub(super) fn check<I: BothWays>(
                 complain(error.to_string(), 0, 0);
             }
         }
-        for (key, at) in lost {
-            complain(format!("the index does not name the record of the key {key}"), at, 0);
-        }
         progress(nth + 1, memtables.len());
+    }
+    for (subtable, key, reference, number) in lost {
+        let deletes = |(of, range): &(u64, RangeTombstone)| {
+            *of == subtable && range.number > number && range.holds(&key)
+        };
+        if !ranges.iter().any(deletes) {
+            let what = format!("the index does not name the record of the key {}", key.escape_ascii());
+            complain(what, heap.resolve(reference), 0);
+        }
     }
     let (mut keys, mut named) = (0, 0u64);
     for table in &tables {
@@ -100,6 +112,6 @@ pub(super) fn check<I: BothWays>(
 impl<I: BothWays> Tiers<I> {
     /// Whether an index may have forgotten the key of this record.
     fn may_be_forgotten(&self, record: &RecordFound<'_>) -> bool {
-        record.kind == quipu_parts::record::Kind::Tombstone || self.has_expired(record)
+        record.kind == Kind::Tombstone || self.has_expired(record)
     }
 }

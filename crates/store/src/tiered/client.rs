@@ -1,10 +1,9 @@
 //! A store of memtables as its clients see it: where the types of the walk end.
 
-use super::read::NOW;
 use super::scan::Scan;
 use super::table::Table;
 use super::{Session as Own, Tiers};
-use crate::engine::{self, Decide, Engine, Head, InPlace, Pinned, Removal};
+use crate::engine::{self, Decide, Engine, Head, InPlace, NOW, Pinned, Removal};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
@@ -60,6 +59,10 @@ impl<I: BothWays + 'static> engine::Session for TieredClient<I> {
 
     fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
         self.tiers.write_batch(&mut self.own, batch)
+    }
+
+    fn delete_range(&mut self, from: &[u8], to: &[u8]) -> Result<(), Error> {
+        self.tiers.delete_range(&mut self.own, from, to)
     }
 
     fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {

@@ -24,6 +24,7 @@ mod choose;
 mod client;
 mod engine;
 mod error;
+mod ranges;
 mod read;
 mod recovery;
 mod rewrite;
@@ -83,8 +84,8 @@ struct Writer {
     retired: Retired,
 }
 
-/// The least length of a value beside the longest key.
-const LONGEST_KEY: u64 = u16::MAX as u64;
+/// Longest key of all: a range may begin or end just behind it.
+const LONGEST_KEY: u64 = u16::MAX as u64 - 8;
 
 impl<I: BothWays> Tiers<I> {
     pub(crate) fn region(&self) -> &Region {

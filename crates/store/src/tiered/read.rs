@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::{Session, Tiers};
-use crate::engine::AT_ONCE;
+use crate::engine::{AT_ONCE, NOW};
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
@@ -10,16 +10,13 @@ use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::versions::Version;
 
-/// In place of a number: what is visible when the versions of the key have been found.
-pub(super) const NOW: u64 = 0;
-
 impl<I: BothWays> Tiers<I> {
     /// The record of a key at a number, or [`NOW`], unless it is deleted or has expired.
     #[inline(always)]
     pub(super) fn get<'g>(
         &'g self,
         guard: &'g Guard<'_>,
-        table: &Table<I>,
+        table: &'g Table<I>,
         key: &[u8],
         at: u64,
     ) -> Result<Option<RecordFound<'g>>, Error> {
@@ -30,35 +27,46 @@ impl<I: BothWays> Tiers<I> {
     fn get_near<'g>(
         &'g self,
         guard: &'g Guard<'_>,
-        table: &Table<I>,
+        table: &'g Table<I>,
         (bytes, near): (&[u8], Option<u64>),
         at: u64,
     ) -> Result<Option<RecordFound<'g>>, Error> {
         table.check()?;
         // An index that has the keys needs no hash of a reader.
         let place = (guard, Key { bytes, hash: 0 }, near);
-        let up_to = || if at == NOW { self.log.visible() } else { at };
+        // Versions, range tombstones, visible number: in this order (see `ranges`).
+        let mut seen = (None, at);
+        let up_to = || {
+            seen = (table.ranges.get(guard), if at == NOW { self.log.visible() } else { at });
+            seen.1
+        };
         let found = table.versions.get(place, up_to, |found| self.number_of(guard, found))?;
-        match found {
-            Some(version) => self.value_of(guard, bytes, &version),
-            None => Ok(None),
+        match (found, seen) {
+            (None, _) => Ok(None),
+            (Some(version), (Some(list), at)) if list.deletes(bytes, version.number, at) => Ok(None),
+            (Some(version), _) => self.value_of(guard, bytes, &version),
         }
     }
 
-    /// The newest version of a key whose stripe is held, visible or not, and its record unless it is deleted
-    /// or has expired.
+    /// The record of a key whose stripe is held, visible or not, unless it is deleted or has expired; and a
+    /// number to wait for before anybody is told.
     #[inline]
     pub(super) fn newest<'g>(
         &'g self,
         guard: &'g Guard<'_>,
-        table: &Table<I>,
+        table: &'g Table<I>,
         key: Key<'_>,
         near: Option<u64>,
-    ) -> Result<Option<(Version, Option<RecordFound<'g>>)>, Error> {
+    ) -> Result<(u64, Option<RecordFound<'g>>), Error> {
         let at = (guard, key, near);
         let found = table.versions.get(at, || u64::MAX, |found| self.number_of(guard, found))?;
-        let Some(version) = found else { return Ok(None) };
-        Ok(Some((version, self.value_of(guard, key.bytes, &version)?)))
+        let Some(version) = found else { return Ok((0, None)) };
+        let list = table.ranges.get(guard);
+        if list.is_some_and(|list| list.deletes(key.bytes, version.number, u64::MAX)) {
+            // All items of this moment are above it.
+            return Ok((self.log.granted()?, None));
+        }
+        Ok((version.number, self.value_of(guard, key.bytes, &version)?))
     }
 
     /// The record of a version of this key, unless it is deleted or has expired.

@@ -18,7 +18,7 @@ use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::{Certifier, Kind};
 use quipu_parts::space::{ObjectId, Space, SpaceError};
 use quipu_parts::sync::SpinLock;
-use quipu_parts::versions::{Horizon, Retired, Version};
+use quipu_parts::versions::{Horizon, RangeTombstone, Retired, Version};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -119,6 +119,8 @@ impl<I: BothWays> Tiers<I> {
         if let Some(error) = failure.lock().take() {
             return Err(error);
         }
+        // Nobody reads yet, so all of it goes at once.
+        self.sweep_all()?;
         Ok(RecoveryReport {
             was_clean: pool.found.was_clean,
             segments: memtables.len(),
@@ -141,7 +143,7 @@ impl<I: BothWays> Tiers<I> {
         let (mut batch, mut count) = (Vec::with_capacity(AT_ONCE), 0);
         let each = |record: RecordFound<'_>| {
             count += 1;
-            let deletes = record.kind == Kind::Tombstone;
+            let deletes = record.kind != Kind::Value;
             let zone = self.log.heap().zone_of(record.reference);
             let counts = Counts {
                 bytes: record.len,
@@ -154,6 +156,11 @@ impl<I: BothWays> Tiers<I> {
             self.log.heap().usage().note_written(zone, &counts);
             // SAFETY: nobody releases the memtable while it is recovered.
             let Ok(found) = (unsafe { self.log.heap().record(record.reference) }) else { return };
+            if record.kind == Kind::Range {
+                let (from, to) = (record.key.into(), record.value.into());
+                self.add_range(guard, table, RangeTombstone { from, to, number: record.version });
+                return;
+            }
             table.versions.index().prefetch(Key { bytes: found.key, hash: 0 });
             batch.push((found.key, Version::new(record.sequence, record.reference, deletes)));
             if batch.len() == AT_ONCE {

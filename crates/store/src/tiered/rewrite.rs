@@ -17,6 +17,7 @@
 //! The work goes in steps, so that a writer who needs room waits for no more than one.
 
 use super::choose::{Candidate, choose};
+use super::ranges::Sweep;
 use super::table::Table;
 use super::write::Purpose;
 use super::{Tiers, Writer};
@@ -58,9 +59,10 @@ pub(super) struct Rewriter {
 }
 
 pub(super) struct Worker {
-    participant: Participant,
-    writer: Writer,
+    pub(super) participant: Participant,
+    pub(super) writer: Writer,
     victim: Option<Victim>,
+    pub(super) sweep: Sweep,
     /// Memtables that snapshots need, and the oldest of these.
     needed: (Vec<u64>, Option<u64>),
 }
@@ -105,7 +107,8 @@ pub(super) struct Done {
 impl Rewriter {
     pub(super) fn new(epochs: &Collector) -> Rewriter {
         let (participant, writer) = (epochs.register(), Writer::default());
-        let worker = Worker { participant, writer, victim: None, needed: (Vec::new(), None) };
+        let needed = (Vec::new(), None);
+        let worker = Worker { participant, writer, victim: None, sweep: Sweep::default(), needed };
         Rewriter {
             worker: SpinLock::new(worker),
             ripe: Arc::default(),
@@ -147,8 +150,12 @@ impl<I: BothWays> Tiers<I> {
     /// Rewrites the next few records of a memtable that meets the demand. `false` if there is none.
     pub(super) fn rewrite_step(&self, demand: &Demand) -> Result<bool, Error> {
         let mut worker = self.rewriter.worker.lock();
-        let Worker { participant, writer, victim, needed } = &mut *worker;
-        self.release_ripe(participant);
+        self.release_ripe(&worker.participant);
+        // Swept records are garbage that the choice of a memtable knows of.
+        if self.sweep_step(&mut worker)? {
+            return Ok(true);
+        }
+        let Worker { participant, writer, victim, needed, .. } = &mut *worker;
         let Some(at_work) = victim else {
             *victim = self.begin(demand, needed)?;
             return Ok(victim.is_some());
@@ -201,6 +208,9 @@ impl<I: BothWays> Tiers<I> {
     /// Releases a memtable that no index names, once readers have left it.
     fn retire(&self, guard: &Guard<'_>, memtable: Arc<Memtable>) {
         self.rewriter.retired.lock().push(memtable.number());
+        if self.twin == Some(Twin::RecycledEarly) {
+            return self.rewriter.ripe.lock().push(memtable);
+        }
         let ripe = self.rewriter.ripe.clone();
         guard.defer_to_anyone(Box::new(move || ripe.lock().push(memtable)));
     }
@@ -225,6 +235,7 @@ impl<I: BothWays> Tiers<I> {
             needed.clear();
             *oldest = oldest_now;
         }
+        self.log.end_full();
         let (memtables, retired) = (self.log.memtables(), self.rewriter.retired.lock().clone());
         let is_left = |number| retired.contains(&number) || needed.contains(&number);
         let candidates: Vec<Candidate> = (memtables.iter().enumerate())
@@ -290,9 +301,22 @@ impl<I: BothWays> Tiers<I> {
         for record in &records {
             let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
             let deletes = record.kind == Kind::Tombstone || self.has_expired(record);
+            if record.kind == Kind::Range {
+                self.note_dead(&Version::new(record.sequence, record.reference, true));
+                if !is_oldest {
+                    let content = Content { kind: Kind::Range, ..Content::value(record.key, record.value) };
+                    writer.item.chunk(table.number).push_copy(&content, record.version);
+                }
+                continue;
+            }
             let (mut is_newest, mut is_left) = (false, false);
+            let list = table.ranges.get(guard);
             self.tidy(guard, table, writer, record.key, |versions| {
-                is_newest = versions.first().is_some_and(is_here);
+                // One that a range tombstone deletes, and that is not swept, is there for a snapshot.
+                let is_deleted = |version: &Version| {
+                    list.is_some_and(|list| list.deletes(record.key, version.number, u64::MAX))
+                };
+                is_newest = versions.first().is_some_and(|newest| is_here(newest) && !is_deleted(newest));
                 may_go &= is_newest || !versions.iter().any(is_here);
                 let hides_nothing = is_oldest || self.twin == Some(Twin::TombstoneDroppedEarly);
                 is_left = is_newest && deletes && hides_nothing && versions.len() == 1;
@@ -317,7 +341,7 @@ impl<I: BothWays> Tiers<I> {
                 copies.push(record);
             }
         }
-        if !copies.is_empty() {
+        if !writer.item.is_empty() {
             self.move_item(guard, table, writer)?;
         }
         self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);

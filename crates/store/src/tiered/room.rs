@@ -100,6 +100,11 @@ impl<I: BothWays> Tiers<I> {
     pub(super) fn clean_ahead(&self) -> Progress {
         assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
         self.release_all_ripe();
+        match self.sweep_step(&mut self.rewriter.worker()) {
+            Ok(true) => return Progress::More,
+            Ok(false) => {}
+            Err(_) => return Progress::Stuck,
+        }
         if self.log.heap().space().free_zones() >= self.low_water() {
             return Progress::Enough;
         }
@@ -115,6 +120,7 @@ impl<I: BothWays> Tiers<I> {
         let before = self.rewriter.done();
         self.release_all_ripe();
         let space = self.log.heap().space();
+        self.sweep_all()?;
         self.seal_superseded()?;
         let demand = Demand { least: LEAST, numbers: 0..self.log.heap().clock().draw(space) };
         let mut patience = Patience::new(self.region());

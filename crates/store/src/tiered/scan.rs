@@ -1,9 +1,8 @@
 //! Keys in order, from both ends, as they were at a number.
 
-use super::read::NOW;
 use super::table::Table;
 use super::{Session, Tiers};
-use crate::engine::Removal;
+use crate::engine::{NOW, Removal};
 use crate::types::error::{Error, damaged_at};
 use crate::types::iter::Pair;
 use quipu_medium::LINE;
@@ -126,9 +125,13 @@ impl<'g, I: BothWays> Scan<'g, I> {
         let words_of_look = std::mem::take(words);
         let mut look = Look { limit: AT_ONCE, up_to: *at, prefetch, number_of, words: words_of_look };
         let found = &mut found[usize::from(BACK)];
+        let is_deleted = |record: &RecordFound<'_>, number: u64| {
+            let list = table.ranges.get(guard);
+            list.is_some_and(|list| list.deletes(record.key, number, *at))
+        };
         let note = |version: Version| match tiers.value_at(guard, &version) {
-            Ok(None) => {}
-            Ok(Some(record)) => found.push_back(Ok(record)),
+            Ok(Some(record)) if !is_deleted(&record, version.number) => found.push_back(Ok(record)),
+            Ok(_) => {}
             Err(error) => found.push_back(Err(error)),
         };
         let has_more = if BACK {

@@ -3,11 +3,11 @@
 use super::Tiers;
 use crate::types::error::Error;
 use crate::types::table::{Table as Handle, TableStats};
-use quipu_parts::epoch::Collector;
+use quipu_parts::epoch::{Collector, Current};
 use quipu_parts::heap::chain::{ChainHeap, Subtable};
 use quipu_parts::index::BothWays;
 use quipu_parts::sync::SpinLock;
-use quipu_parts::versions::Versions;
+use quipu_parts::versions::{RangeList, Versions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +20,8 @@ pub(super) struct Table<I: BothWays> {
     pub(super) number: usize,
     pub(super) subtable: Subtable,
     pub(super) versions: Versions<I>,
+    /// Range tombstones whose keys are not swept.
+    pub(super) ranges: Current<RangeList>,
     is_dropped: AtomicBool,
 }
 
@@ -64,7 +66,13 @@ impl<I: BothWays> Tables<I> {
     fn add(&self, subtable: Subtable) -> Arc<Table<I>> {
         let versions = Versions::new((self.index)(), self.epochs.clone());
         let mut all = self.all.lock();
-        let table = Table { number: all.next, subtable, versions, is_dropped: AtomicBool::new(false) };
+        let table = Table {
+            number: all.next,
+            subtable,
+            versions,
+            ranges: Current::default(),
+            is_dropped: AtomicBool::new(false),
+        };
         let table = Arc::new(table);
         all.next += 1;
         all.tables.push(table.clone());

@@ -10,10 +10,10 @@ use crate::types::error::{Error, ErrorKind};
 use quipu_medium::Node;
 use quipu_parts::commit::ring::Place;
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::chain::{CHUNK_HEADER, Supply, Written};
+use quipu_parts::heap::chain::{CHUNK_HEADER, RecordFound, Supply, Written};
 use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::{Content, Kind};
-use quipu_parts::versions::Version;
+use quipu_parts::versions::{RangeTombstone, Version};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -68,14 +68,11 @@ impl<I: BothWays> Tiers<I> {
         self.with_room(session, Purpose::Put, |tiers, session| {
             let Session { participant, table, writer, node } = session;
             let guard = participant.pin();
+            table.check()?;
             tiers.stripes.prefetch(key.hash);
             let near = table.versions.index().prefetch_to_write(key);
             let stripe = tiers.lock(key.hash);
-            let newest = tiers.newest(&guard, table, key, near)?;
-            let (number, record) = match newest {
-                Some((version, record)) => (version.number, record),
-                None => (0, None),
-            };
+            let (number, record) = tiers.newest(&guard, table, key, near)?;
             let entry = record.map(|record| Entry {
                 value: record.value,
                 expiry: Expiry::of_field(record.expires),
@@ -187,7 +184,7 @@ impl<I: BothWays> Tiers<I> {
 
     /// Writes, and makes room if there is none. Neither stripes nor pins are held meanwhile.
     #[inline]
-    fn with_room(
+    pub(super) fn with_room(
         &self,
         session: &mut Session<I>,
         purpose: Purpose,
@@ -224,8 +221,17 @@ impl<I: BothWays> Tiers<I> {
             assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
             let table = tables.iter().find(|table| table.number == written.table).expect("one of the item's");
             for record in written.records() {
-                let at = (guard, Key { bytes: record.key, hash: 0 }, near);
-                let new = Version::new(record.number, record.reference, record.deletes);
+                let RecordFound { key, value, version, sequence, .. } = record;
+                if record.kind == Kind::Range {
+                    // The list has one that was copied, until its keys are swept.
+                    if version == sequence {
+                        let (from, to) = (key.into(), value.into());
+                        self.add_range(guard, table, RangeTombstone { from, to, number: sequence });
+                    }
+                    continue;
+                }
+                let at = (guard, Key { bytes: key, hash: 0 }, near);
+                let new = Version::new(sequence, record.reference, record.kind == Kind::Tombstone);
                 let number_of = |reference| self.number_of(guard, reference);
                 let superseded = table.versions.insert(at, new, horizon, retired, number_of);
                 if let Some(version) = superseded.expect("this index never fails") {
@@ -245,7 +251,7 @@ impl<I: BothWays> Tiers<I> {
 
     /// Waits until a write is visible, and so all before it are.
     #[inline]
-    fn acknowledge(&self, last: u64) -> Result<(), Error> {
+    pub(super) fn acknowledge(&self, last: u64) -> Result<(), Error> {
         if self.twin == Some(Twin::AcknowledgedEarly) { Ok(()) } else { Ok(self.log.wait(last)?) }
     }
 

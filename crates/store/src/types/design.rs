@@ -28,6 +28,8 @@ pub struct Description {
 pub struct Capabilities {
     /// Whether keys have an order (range scans).
     pub ordered: bool,
+    /// Whether it has tables, snapshots and range deletes.
+    pub tables: bool,
     /// Whether it writes atomic batches.
     pub batches: bool,
     /// Whether values can expire.
@@ -72,6 +74,7 @@ impl Capabilities {
     /// The capabilities of a walk that can do nothing beyond what all do, on pools of any size.
     pub(crate) const NONE: Capabilities = Capabilities {
         ordered: false,
+        tables: false,
         batches: false,
         expiry: false,
         versions: false,

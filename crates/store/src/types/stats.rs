@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Keys present.
+    /// Keys present. Where ranges can be deleted, those of one count until they have been swept, which
+    /// snapshots delay.
     pub records: u64,
     /// Bytes of the pool.
     pub pool_bytes: u64,

@@ -19,7 +19,7 @@ impl Table {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableStats {
-    /// Keys present.
+    /// Keys present. Those of a deleted range count until they have been swept, which snapshots delay.
     pub records: u64,
     /// Bytes of their records, about.
     pub live_bytes: u64,

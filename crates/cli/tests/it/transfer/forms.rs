@@ -59,9 +59,9 @@ fn any_bytes_come_back_in_every_form() {
     }
     let (whole, lasting) = (exported(&first), exported_as(&first, Form::Tsv));
     let (jsonl_store, tsv_store) = (store(&folder, "jsonl"), store(&folder, "tsv"));
-    import(&mut jsonl_store.client(), &mut jsonl(&exported_as(&first, Form::Jsonl)), &|_| {}).unwrap();
+    import(&jsonl_store, None, &mut jsonl(&exported_as(&first, Form::Jsonl)), &|_| {}).unwrap();
     assert!(exported(&jsonl_store) == whole, "with the times of expiry");
-    let imported = import(&mut tsv_store.client(), &mut tsv(&lasting), &|_| {}).unwrap();
+    let imported = import(&tsv_store, None, &mut tsv(&lasting), &|_| {}).unwrap();
     assert_eq!((imported.records, imported.bytes), (2000, lasting.len() as u64));
     assert!(exported_as(&tsv_store, Form::Tsv) == lasting);
     assert_eq!(tsv_store.stats().records, 2000);
@@ -127,11 +127,11 @@ fn what_stands_before_a_mistake_is_kept_and_counted() {
     let store = store(&folder, "pool");
     let mut lines: String = (0..1500).map(|n| format!("{{\"key\":\"k{n:05}\",\"value\":\"v\"}}\n")).collect();
     lines.push_str("{\"key\":\"last\"}\n");
-    let error = import(&mut store.client(), &mut jsonl(lines.as_bytes()), &|_| {}).unwrap_err();
+    let error = import(&store, None, &mut jsonl(lines.as_bytes()), &|_| {}).unwrap_err();
     assert!(matches!(&error.cause, ImportCause::Form(FormError::Object { line: 1501, .. })), "{error}");
     assert_eq!((error.imported, store.stats().records), (1500, 1500));
     let mut records = tsv(b"k\tv\n\tv\n");
-    let error = import(&mut store.client(), &mut records, &|_| {}).unwrap_err();
+    let error = import(&store, None, &mut records, &|_| {}).unwrap_err();
     assert!(matches!(error.cause, ImportCause::Store { line: 2, wanted: 1, .. }), "{error}");
     assert_eq!((error.imported, records.bytes()), (1, 7));
 }

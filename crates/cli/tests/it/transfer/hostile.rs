@@ -26,9 +26,40 @@ fn text(file: &[u8], longest: u64) -> (Pairs, Option<FormError>) {
 }
 
 fn written(pairs: &Pairs, form: Form) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), form);
+    let mut writer = Writer::new(Vec::new(), form, &[]);
     pairs.iter().for_each(|(key, value)| writer.record(key, value, None));
     writer.finish(true).expect("a vector takes all bytes").out
+}
+
+/// These bytes with the last line that proves them.
+fn proved(mut body: Vec<u8>, records: usize) -> Vec<u8> {
+    let end = format!("end {records} {:016x}\n", XxHash3_64::oneshot(&body));
+    body.extend_from_slice(end.as_bytes());
+    body
+}
+
+/// Reads bytes as a file that names tables: as its list, and as its records.
+fn survive_tables(data: &[u8]) {
+    for before in ["", "tables 2\nk\nr\n", "tables 2\nk\nr\nin k\n"] {
+        let mut body = [b"quipu-export 2\n", before.as_bytes(), data].concat();
+        if !body.ends_with(b"\n") {
+            body.push(b'\n');
+        }
+        let count = |records: &[u8]| {
+            let lines = records.split_inclusive(|byte| *byte == b'\n');
+            lines.filter(|line| line.contains(&b'\t')).count()
+        };
+        let records = count(&body);
+        let mut reader = TextReader::new(&*body, LONGEST);
+        let listed = reader.tables().map(<[String]>::to_vec);
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        while let Ok(Some(_)) = reader.next(&mut key, &mut value) {
+            let table = reader.table().expect("each record has one");
+            assert!(listed.as_ref().is_ok_and(|listed| listed.iter().any(|listed| listed == table)));
+        }
+        let (pairs, error) = text(&proved(body, records), LONGEST);
+        assert!(error.is_some() || pairs.len() == records);
+    }
 }
 
 /// Reads bytes in a form that proves nothing; the records understood are written, and read as the same.
@@ -47,6 +78,7 @@ fn survive_as(form: Form, data: &[u8]) -> (Pairs, Option<FormError>) {
 /// Reads bytes as files of all forms, as they are and with the proof that a text form needs; then writes
 /// parts of them as records, and reads that.
 pub fn survive(data: &[u8]) {
+    survive_tables(data);
     text(data, LONGEST);
     let mut body = b"quipu-export 1\n".to_vec();
     body.extend_from_slice(data);
@@ -54,9 +86,7 @@ pub fn survive(data: &[u8]) {
         body.push(b'\n');
     }
     let records = body.iter().filter(|byte| **byte == b'\n').count() - 1;
-    let end = format!("end {records} {:016x}\n", XxHash3_64::oneshot(&body));
-    body.extend_from_slice(end.as_bytes());
-    let (pairs, error) = text(&body, LONGEST);
+    let (pairs, error) = text(&proved(body, records), LONGEST);
     assert!(error.is_some() || pairs.len() == records);
     // The understood part of any file is written as a file without mistakes.
     assert_eq!(text(&written(&pairs, Form::Quipu), LONGEST * 4 + 128).0, pairs);

@@ -14,7 +14,7 @@
 //! the seeds as they are to stand here. Without `QUIPU_TWIN` it searches for all.
 
 use quipu::Design;
-use quipu::internals::Twin;
+use quipu::internals::{ChainTwin, Twin};
 use quipu_lab::crash::{Broken, CrashConfig, CrashReport, explore};
 use quipu_medium::sim::Fault;
 
@@ -27,6 +27,16 @@ const HEAD_CAME_BACK: &str = "a large value";
 /// A write that had returned, or was read, is not there after the crash.
 const LOST: &str = "an acknowledged write is lost";
 const READ_TOO_EARLY: &str = "a read before the crash returned what the crash took away";
+
+/// The words of the judge of prefixes: an item that had to be there is not, or not all of it is.
+const NOT_FROM_THERE: &str = "which were acknowledged or seen";
+const IN_PART: &str = "is there in part";
+const HOLE: &str = "a hole at number";
+/// A write that was superseded or cut off is there.
+const NOT_HAD: &str = "which it has not had";
+
+/// Recovery finds that numbers are missing, or that there are too many.
+const NUMBERS: &str = "are accounted for";
 
 /// Remains of a record that an index in the pool names too early.
 const NAMED_TOO_EARLY: &[&str] =
@@ -176,4 +186,21 @@ twins! {
     mpkv_last_repointed_unflushed: MPKV, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY, &[1, 2, 3];
     mpkv_baseline_last_repointed_unflushed: MPKV_BASELINE, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
         &[1, 2, 3];
+    /// A write is acknowledged when all before it are durable, not when it is.
+    xp_acknowledged_early: XP, Broken::Store(Twin::AcknowledgedEarly), &[NOT_FROM_THERE], ANY, &[];
+    xp_batch_in_pieces: XP, Broken::Store(Twin::BatchInPieces), &[IN_PART], ANY, &[];
+    xp_pieces_not_counted: XP, Broken::Chain(ChainTwin::PiecesNotCounted), &[IN_PART], ANY, &[];
+    xp_order_not_followed: XP, Broken::Chain(ChainTwin::OrderNotFollowed), &[HOLE], ANY, &[];
+    /// A chunk above the cut must never count later, whatever is granted then.
+    xp_not_ended: XP, Broken::Chain(ChainTwin::NotEnded), &[IN_PART, NOT_HAD, NUMBERS], ANY, &[];
+    /// After a crash of the process, a power failure takes away what only the caches hold.
+    xp_found_not_flushed: XP, Broken::Chain(ChainTwin::FoundNotFlushed), &[""], ANY, &[];
+    /// An item of two tables lacks a piece when one of them is gone.
+    xp_through_not_raised: XP, Broken::Chain(ChainTwin::ThroughNotRaised), &[NUMBERS], ANY, &[];
+    xp_lives_ignored: XP, Broken::Chain(ChainTwin::LivesIgnored), &["a write to another table"], ANY, &[];
+    xp_fence_left_out: XP, FENCE_LEFT_OUT, &[NOT_FROM_THERE], ANY, &[];
+    /// A tombstone may go if its memtable is the oldest of its table.
+    xp_tombstone_dropped_early: XP, Broken::Store(Twin::TombstoneDroppedEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[];
+    xp_needed_released: XP, Broken::Store(Twin::NeededReleased), &["Look: "], ANY, &[];
+    xp_recycled_early: XP, Broken::Store(Twin::RecycledEarly), &["Look: ", "Scan("], ANY, &[];
 }

@@ -3,10 +3,12 @@
 use super::layout::{CHUNK_HEADER, ChainChunk, ChainRecord, DATA, hash_of_records};
 use super::tail::Spot;
 use super::usage::Counts;
+use super::view::{RecordFound, parse};
 use crate::commit::ring::Place;
+use crate::heap::Reference;
 use crate::record::{Certifier, Content, EXPIRES, Kind};
 use quipu_medium::LINE;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 /// The records of an item for one memtable, in the form in which they go to the medium. It is reused, so
 /// that a write allocates nothing once it has grown.
@@ -54,6 +56,11 @@ impl Chunk {
         self.add(content, None);
     }
 
+    /// Adds a deletion of all keys from this one on, and below `to`, if that is not empty.
+    pub fn push_range(&mut self, from: &[u8], to: &[u8]) {
+        self.push(&Content { kind: Kind::Range, ..Content::value(from, to) });
+    }
+
     /// Adds a copy of a record, which keeps its version.
     pub fn push_copy(&mut self, content: &Content<'_>, version: u64) {
         self.add(content, Some(version));
@@ -62,7 +69,7 @@ impl Chunk {
     #[inline]
     fn add(&mut self, content: &Content<'_>, version: Option<u64>) {
         let Chunk { bytes, starts, tombstones, expiring, expires, .. } = self;
-        *tombstones += u64::from(content.kind == Kind::Tombstone);
+        *tombstones += u64::from(content.kind != Kind::Value);
         *expires = (*expires).max(content.expires);
         *expiring += u64::from(content.expires != 0);
         if bytes.is_empty() {
@@ -175,16 +182,13 @@ impl Chunk {
         &self.bytes
     }
 
-    /// The records in order: how far each is from the beginning of the chunk, whether it deletes its key, and
-    /// the key.
+    /// The records in order, and how far each is from the beginning of the chunk.
     #[inline]
-    pub fn records_in_order(&self) -> impl ExactSizeIterator<Item = (u64, bool, &[u8])> {
-        self.starts.iter().map(|start| {
-            let record = &self.bytes[*start as usize..];
-            let (header, _) = ChainRecord::ref_from_prefix(record).expect("it was pushed");
-            let key = header.key_offset() as usize;
-            let key = &record[key..key + usize::from(header.key_len.get())];
-            (u64::from(*start), header.kind == Kind::Tombstone as u8, key)
+    pub(super) fn records_in_order(&self) -> impl ExactSizeIterator<Item = (u64, RecordFound<'_>)> {
+        let nowhere = Reference::from_word(0);
+        self.starts.iter().map(move |start| {
+            let record = parse(&self.bytes[*start as usize..], nowhere, 0).expect("it was pushed");
+            (u64::from(*start), record)
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::chunk::Chunk;
 use super::tail::Spot;
+use super::view::RecordFound;
 use crate::heap::Reference;
 
 /// The records of an item, by subtable. It is reused, so that a write allocates nothing once it has grown.
@@ -41,34 +42,17 @@ pub struct Written<'i> {
     chunk: &'i Chunk,
 }
 
-/// A record of a chunk that is durable.
-pub struct WrittenRecord<'i> {
-    /// Its key.
-    pub key: &'i [u8],
-    /// Its number.
-    pub number: u64,
-    /// Where it stands.
-    pub reference: Reference,
-    /// Whether it deletes the key.
-    pub deletes: bool,
-}
-
 impl Written<'_> {
     /// The references of its records, in order, as they were added.
     pub fn references(&self) -> impl ExactSizeIterator<Item = Reference> {
-        self.chunk.records_in_order().map(|(start, _, _)| self.reference.plus(start))
+        self.chunk.records_in_order().map(|(start, _)| self.reference.plus(start))
     }
 
-    /// Its records with their keys, in order, as they were added.
+    /// Its records, in order, as they were added.
     #[inline]
-    pub fn records(&self) -> impl Iterator<Item = WrittenRecord<'_>> {
-        let numbered = self.chunk.records_in_order().zip(self.first..);
-        numbered.map(|((start, deletes, key), number)| WrittenRecord {
-            key,
-            number,
-            reference: self.reference.plus(start),
-            deletes,
-        })
+    pub fn records(&self) -> impl Iterator<Item = RecordFound<'_>> {
+        let located = self.chunk.records_in_order();
+        located.map(|(start, record)| RecordFound { reference: self.reference.plus(start), ..record })
     }
 }
 

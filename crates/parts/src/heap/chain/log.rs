@@ -10,7 +10,7 @@ use super::walk::ChainError;
 use crate::commit::Ring;
 use crate::commit::ring::{Grants, Place, Poisoned};
 use crate::space::ZoneId;
-use crate::sync::SpinLock;
+use crate::sync::{SpinGuard, SpinLock};
 use std::sync::Arc;
 
 /// Items of a ring that may be under way at once.
@@ -96,6 +96,14 @@ impl ChainLog {
     #[inline]
     pub fn visible(&self) -> u64 {
         self.ring.visible()
+    }
+
+    /// The last number of the newest item, which may not be visible yet.
+    ///
+    /// # Errors
+    /// If the ring is poisoned.
+    pub fn granted(&self) -> Result<u64, Poisoned> {
+        Ok(self.ring.turn()?.last())
     }
 
     /// Lets a subtable take writes, as number `table` of this run. Nothing is written yet.
@@ -253,24 +261,31 @@ impl ChainLog {
     #[inline]
     pub fn wait(&self, number: u64) -> Result<(), Poisoned> {
         self.ring.wait(number)?;
-        if self.full.try_lock().is_some_and(|full| !full.is_empty()) {
-            self.end_visible();
+        let is_due = self.full.try_lock().is_some_and(|full| !full.is_empty());
+        if let Some(alone) = is_due.then(|| self.ending.try_lock()).flatten() {
+            self.end_visible(&alone);
         }
         Ok(())
     }
 
+    /// Ends the memtables that are full and visible, which another thread may have left.
+    pub fn end_full(&self) {
+        self.end_visible(&self.ending.lock());
+    }
+
     #[cold]
-    fn end_visible(&self) {
-        let Some(_alone) = self.ending.try_lock() else { return };
+    fn end_visible(&self, _alone: &SpinGuard<'_, ()>) {
         let visible = self.visible();
-        let ripe: Vec<Full> = self.full.lock().extract_if(.., |full| full.last <= visible).collect();
-        for full in &ripe {
-            self.heap.mark_end(&full.memtable, full.end, full.last);
+        let is_ripe = |full: &&Full| full.last <= visible;
+        let ripe: Vec<Full> = self.full.lock().iter().filter(is_ripe).cloned().collect();
+        if ripe.is_empty() {
+            return;
         }
-        if !ripe.is_empty() {
-            self.heap.region().fence();
-            ripe.iter().for_each(|full| self.heap.trim(&full.memtable, full.end));
-        }
+        ripe.iter().for_each(|full| self.heap.mark_end(&full.memtable, full.end, full.last));
+        self.heap.region().fence();
+        let has_ended = |full: &Full| ripe.iter().any(|other| Arc::ptr_eq(&other.memtable, &full.memtable));
+        self.full.lock().retain(|full| !has_ended(full));
+        ripe.iter().for_each(|full| self.heap.trim(&full.memtable, full.end));
     }
 
     /// Ends the memtable that a table writes to, once all of it is visible. The next write opens another one.
@@ -290,10 +305,12 @@ impl ChainLog {
         drop(turn);
         unused.into_iter().for_each(|standby| self.give_up(&standby.memtable));
         drop(alone);
-        self.wait(last)
+        self.ring.wait(last)?;
+        self.end_full();
+        Ok(())
     }
 
-    /// Releases a memtable without a chunk.
+    /// Releases a memtable.
     fn give_up(&self, memtable: &Arc<Memtable>) {
         self.memtables.lock().retain(|other| !Arc::ptr_eq(other, memtable));
         self.heap.release(memtable);
@@ -348,6 +365,9 @@ impl ChainLog {
     /// Releases memtables that have ended, whose records are all superseded, and that nobody reads any more.
     /// The anchor is raised first, as for a [drop](ChainLog::drop_subtable).
     pub fn release(&self, memtables: &[Arc<Memtable>], anchor: &Anchor) {
+        if memtables.is_empty() {
+            return;
+        }
         if self.heap.holds(ChainTwin::ThroughNotRaised) {
             anchor.raise(self.heap.region(), self.heap.certifier(), self.visible());
         }

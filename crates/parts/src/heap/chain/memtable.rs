@@ -80,6 +80,8 @@ pub struct Memtable {
     zones: SpinLock<Vec<ZoneId>>,
     /// Where it ends; 0 as long as it has not.
     end: AtomicU32,
+    /// Whether it is released: 1, or 0.
+    released: AtomicU32,
 }
 
 /// A memtable without a chunk, with its first zone.
@@ -241,8 +243,8 @@ impl ChainHeap {
     ) -> Memtable {
         let key = self.certifier.life_key(life.number, life.nonce);
         let (slots, zone_size) = (self.slots, self.space.zone_size());
-        let (zones, end) = (SpinLock::new(zones), AtomicU32::new(0));
-        Memtable { object, life, key, subtable, slots, zone_size, zones, end }
+        let (zones, [end, released]) = (SpinLock::new(zones), [AtomicU32::new(0), AtomicU32::new(0)]);
+        Memtable { object, life, key, subtable, slots, zone_size, zones, end, released }
     }
 
     /// Opens a memtable of a subtable, with its first zone.
@@ -329,8 +331,11 @@ impl ChainHeap {
         memtable.give_back(slots as usize).into_iter().for_each(|zone| self.release_zone(zone));
     }
 
-    /// Releases a memtable: its object, so that it is gone, and then its zones.
+    /// Releases a memtable: its object, so that it is gone, and then its zones. A second release does nothing.
     pub fn release(&self, memtable: &Memtable) {
+        if memtable.released.swap(1, Ordering::AcqRel) != 0 {
+            return;
+        }
         self.pool().release(memtable.object);
         memtable.zones.lock().drain(..).for_each(|zone| self.release_zone(zone));
     }

@@ -59,7 +59,7 @@ mod walk;
 
 pub use chunk::Chunk;
 pub use group::{GroupClient, GroupSettings, Groups};
-pub use item::{Item, Written, WrittenRecord};
+pub use item::{Item, Written};
 pub use layout::{ANCHOR_LEN, CHUNK_HEADER, FIRST_CHUNK, MEMTABLE_LEN, RECORD_HEADER, format_tables};
 pub use log::ChainLog;
 #[doc(hidden)]

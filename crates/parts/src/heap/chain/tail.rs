@@ -54,6 +54,7 @@ pub struct Spot {
 }
 
 /// A memtable that is full: it is ended once all of it is visible.
+#[derive(Clone)]
 pub struct Full {
     /// The memtable.
     pub memtable: Arc<Memtable>,

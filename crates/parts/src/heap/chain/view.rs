@@ -46,7 +46,7 @@ pub(super) fn parse(bytes: &[u8], reference: Reference, at: u64) -> Result<Recor
     let damaged = || ChainError::Damaged { what: "a record of a chunk", offset: at };
     let (header, len) = split_record(bytes).ok_or_else(damaged)?;
     let (kind, flags) = (header.kind, header.flags);
-    let known = Kind::from_byte(kind).filter(|_| flags & !(EXPIRES | MOVED) == 0);
+    let known = Kind::from_byte_in_memtable(kind).filter(|_| flags & !(EXPIRES | MOVED) == 0);
     let kind = known.ok_or(ChainError::Unknown { kind, flags, offset: at })?;
     let key_at = header.key_offset() as usize;
     let value_at = key_at + usize::from(header.key_len.get());
@@ -65,11 +65,12 @@ pub(super) fn parse(bytes: &[u8], reference: Reference, at: u64) -> Result<Recor
 }
 
 impl ChainHeap {
-    /// Where a record stands in the region.
+    /// Where a record stands in the region. A reference that leaves the pool leads beyond the region.
     #[inline]
     pub fn resolve(&self, reference: Reference) -> u64 {
         let shift = self.space.zone_size().trailing_zeros();
-        self.space.zone_offset(reference.zone(shift)) + reference.offset(shift)
+        let start = self.space.checked_zone_offset(reference.zone(shift)).unwrap_or(self.region().len());
+        start + reference.offset(shift)
     }
 
     /// The zone of a record.

@@ -7,7 +7,7 @@
 //!
 //! - `KeySet`: the hottest keys, read-only, two bytes a key, one cache line a question. An answer may be
 //!   wrong, since it only decides where a record is placed.
-//! - [`Current`]: the set in use. A new set replaces it without a lock on the readers' side; [`crate::epoch`]
+//! - [`Current`](crate::epoch::Current): the set in use. A new set replaces it without a lock on the readers' side; [`crate::epoch`]
 //!   frees the old one when no reader can still see it.
 //! - [`Sampler`]: one for each client. It counts how often the set says yes and, when told to, samples keys.
 //! - [`HotSet`]: one for each store. A background thread calls [`HotSet::tend`] now and then. Its phases:
@@ -35,14 +35,12 @@
 //! Thread safety: a [`HotSet`] is shared; a [`Sampler`] serves one thread at a time. Clients never wait.
 
 mod choose;
-mod current;
 mod keys;
 mod reports;
 mod sampler;
 mod set;
 mod settings;
 
-pub use current::Current;
 pub use sampler::Sampler;
 pub use set::{HotSet, HotSetStats};
 pub use settings::HotSetSettings;

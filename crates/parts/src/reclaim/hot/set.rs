@@ -1,10 +1,10 @@
 //! The hot set of a store: the current set, the reports of clients, and the decisions that follow from them.
 
 use super::choose::{Choice, choose};
-use super::current::Current;
 use super::keys::KeySet;
 use super::reports::{Halves, Reports, Totals};
 use super::settings::HotSetSettings;
+use crate::epoch::Current;
 use crate::epoch::Participant;
 use crate::sync::SpinLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -103,7 +103,7 @@ impl<I: Index> Spine<I> {
                 Fate::Dead
             }
             Kind::Value | Kind::Large | Kind::Tombstone => Fate::Stays,
-            Kind::Frame | Kind::Void => Fate::Dead,
+            Kind::Frame | Kind::Void | Kind::Range => Fate::Dead,
         })
     }
 }

@@ -1,11 +1,11 @@
 //! A shared value that is replaced now and then.
 //!
 //! Readers must not wait and must not write to shared memory. So a read is one load of a pointer under a
-//! guard. A replaced value waits until every reader that may have loaded its address has unpinned (section
-//! 3.4 of the paper calls it an RCU-like barrier). A lock admits one replacement at a time, so the exchange
+//! guard. A replaced value waits until every reader that may have loaded its address has unpinned (PACMAN's
+//! paper calls it an RCU-like barrier, section 3.4). A lock admits one replacement at a time, so the exchange
 //! of the pointer is a plain store.
 
-use crate::epoch::Guard;
+use super::participant::Guard;
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 use std::ptr::null_mut;

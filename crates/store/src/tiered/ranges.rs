@@ -1,0 +1,142 @@
+//! Range deletes: one record deletes all keys from one on and below another.
+//!
+//! It has a number like any write, and deletes the versions with lower ones. All stripes are held while it is
+//! granted: a write that looks at the old value of a key comes wholly before it or wholly behind it. Readers
+//! look at the versions of a key, then at the list of range tombstones, and then at the visible number. One
+//! that is published meanwhile is above that number, or in the list.
+//!
+//! The keys are *swept* out of the index afterwards, some at a time. Then their records are garbage like any
+//! other, and the tombstone leaves the list when all guards of that moment have dropped. Its record stays:
+//! until its memtable is the oldest of its table, older records of the keys may be in others. A rewrite copies
+//! it, and the copy keeps the number of the first. Recovery sweeps all of them before anybody reads.
+
+use super::rewrite::Worker;
+use super::table::Table;
+use super::write::Purpose;
+use super::{Session, Tiers};
+use crate::types::error::Error;
+use quipu_parts::epoch::Guard;
+use quipu_parts::index::{BothWays, Key};
+use quipu_parts::sync::SpinLock;
+use quipu_parts::versions::{RangeList, RangeTombstone};
+use std::sync::Arc;
+
+/// Keys that are swept at a time.
+const AT_ONCE: usize = 64;
+
+/// The sweeping of a store.
+#[derive(Default)]
+pub(super) struct Sweep {
+    at_work: Option<(u64, RangeTombstone, Vec<u8>)>,
+    /// Range tombstones that are swept and not out of their lists: tables and numbers.
+    swept: Vec<(u64, u64)>,
+    /// Those of them that may leave.
+    ripe: Arc<SpinLock<Vec<(u64, u64)>>>,
+}
+
+impl<I: BothWays> Tiers<I> {
+    /// Deletes the keys from `from` on and below `to`, which is empty for no end.
+    pub(super) fn delete_range(&self, session: &mut Session<I>, from: &[u8], to: &[u8]) -> Result<(), Error> {
+        self.admission.admit()?;
+        if let Some(longest) = [from, to].into_iter().find(|key| key.len() as u64 > self.key_limit() + 1) {
+            return Err(Error::KeyTooLarge { len: longest.len() as u64, limit: self.key_limit() });
+        }
+        if !to.is_empty() && from >= to {
+            return Ok(());
+        }
+        self.with_room(session, Purpose::Delete, |tiers, session| {
+            let Session { participant, table, writer, node } = session;
+            let guard = participant.pin();
+            writer.item.clear();
+            writer.item.chunk(table.number).push_range(from, to);
+            let stripes: Vec<_> =
+                (0..tiers.stripes.count()).map(|stripe| tiers.lock_stripe(stripe)).collect();
+            let last = tiers.write(&guard, (&[table], None), writer, (Purpose::Delete, *node))?;
+            drop(stripes);
+            tiers.acknowledge(last)
+        })?;
+        if self.rewriter.bell.ring_now() { Ok(()) } else { self.sweep_all() }
+    }
+
+    /// Adds a range tombstone to the list of its table.
+    pub(super) fn add_range(&self, guard: &Guard<'_>, table: &Table<I>, new: RangeTombstone) {
+        let list = table.ranges.get(guard).cloned().unwrap_or_default();
+        table.ranges.replace(guard, Some(list.with(new)));
+    }
+
+    /// Sweeps all range tombstones of this moment.
+    pub(super) fn sweep_all(&self) -> Result<(), Error> {
+        let mut worker = self.rewriter.worker();
+        while self.sweep_step(&mut worker)? {}
+        Ok(())
+    }
+
+    /// Sweeps the next few keys. `false` if there is nothing to do.
+    pub(super) fn sweep_step(&self, worker: &mut Worker) -> Result<bool, Error> {
+        let Worker { participant, writer, sweep, .. } = worker;
+        let ripe = std::mem::take(&mut *sweep.ripe.lock());
+        for (id, number) in ripe {
+            sweep.swept.retain(|swept| *swept != (id, number));
+            let Ok(table) = self.tables.of(id) else { continue };
+            let guard = participant.pin();
+            let list: Option<&RangeList> = table.ranges.get(&guard);
+            let rest = list.and_then(|list| list.without(number));
+            table.ranges.replace(&guard, rest);
+        }
+        if sweep.at_work.is_none() {
+            sweep.at_work = self.next_to_sweep(&participant.pin(), &sweep.swept);
+        }
+        let Some((id, range, next)) = &mut sweep.at_work else { return Ok(false) };
+        let Ok(table) = self.tables.of(*id) else {
+            sweep.at_work = None;
+            return Ok(true);
+        };
+        let guard = participant.pin();
+        let (mut scan, mut keys) = (table.versions.scan_from(next), Vec::with_capacity(AT_ONCE));
+        let has_more = table.versions.index().next_in_order(&guard, &mut scan, AT_ONCE, |key, _| {
+            keys.push(key.to_vec());
+        })?;
+        let ends = !has_more || keys.last().is_none_or(|last| !range.holds(last));
+        self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);
+        for key in keys.iter().filter(|key| range.holds(key)) {
+            let _stripe = self.lock(self.key(key).hash);
+            let mut forgotten = None;
+            let at = (&guard, Key { bytes: key, hash: 0 }, None);
+            let number_of = |reference| self.number_of(&guard, reference);
+            table.versions.tidy(at, &writer.horizon, &mut writer.retired, number_of, |versions| {
+                forgotten =
+                    Some(versions[0]).filter(|only| versions.len() == 1 && only.number < range.number);
+                forgotten.is_some()
+            })?;
+            forgotten.iter().for_each(|version| self.note_dead(version));
+        }
+        if ends {
+            let (done, ripe) = ((*id, range.number), sweep.ripe.clone());
+            sweep.swept.push(done);
+            sweep.at_work = None;
+            // A reader may have found a version that was swept, and look at the list next.
+            guard.defer_to_anyone(Box::new(move || ripe.lock().push(done)));
+        } else if let Some(last) = keys.pop() {
+            // The key behind it.
+            *next = [&last[..], &[0]].concat();
+        }
+        Ok(true)
+    }
+
+    /// A range tombstone whose keys no snapshot needs.
+    fn next_to_sweep(
+        &self,
+        guard: &Guard<'_>,
+        swept: &[(u64, u64)],
+    ) -> Option<(u64, RangeTombstone, Vec<u8>)> {
+        let (visible, oldest) = (self.log.visible(), self.snapshots.oldest().unwrap_or(u64::MAX));
+        self.tables.all().into_iter().find_map(|table| {
+            let id = table.subtable.created;
+            let is_due = |range: &&RangeTombstone| {
+                range.number <= visible.min(oldest) && !swept.contains(&(id, range.number))
+            };
+            let due = table.ranges.get(guard)?.iter().find(is_due)?;
+            Some((id, due.clone(), due.from.to_vec()))
+        })
+    }
+}
