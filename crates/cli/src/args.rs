@@ -1,8 +1,8 @@
 //! The command line as a whole, and the kinds of arguments that several commands share.
 
 use crate::commands::{
-    bench, check, compact, crash, create, del, designs, export, get, import, info, kill, linear, probe, put,
-    scan, soak, sync, table,
+    bench, check, compact, crash, create, del, delete_range, designs, export, get, import, info, kill,
+    linear, probe, put, scan, soak, sync, table,
 };
 use crate::failure::{Failure, Outcome, tell};
 use clap::builder::styling::Styles;
@@ -59,6 +59,7 @@ pub enum Command {
     Put(put::Args),
     Get(get::Args),
     Del(del::Args),
+    DeleteRange(delete_range::Args),
     Scan(scan::Args),
     Import(import::Args),
     Export(export::Args),
@@ -86,6 +87,7 @@ impl Command {
             Command::Put(args) => args.run(),
             Command::Get(args) => args.run(),
             Command::Del(args) => args.run(),
+            Command::DeleteRange(args) => args.run(),
             Command::Scan(args) => args.run(),
             Command::Import(args) => args.run(),
             Command::Export(args) => args.run(),
@@ -153,7 +155,7 @@ pub fn chosen(choices: &[DesignChoice]) -> Vec<Design> {
     distinct(choices.iter().flat_map(|choice| choice.0.clone()))
 }
 
-// No comment for the help: it would take the place of the command's own.
+/// The table that a command works with.
 #[derive(clap::Args)]
 pub struct TableChoice {
     /// The table, in a pool of a design that has tables. `quipu table list` shows them.

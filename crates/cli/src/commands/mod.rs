@@ -6,6 +6,7 @@ pub mod compact;
 pub mod crash;
 pub mod create;
 pub mod del;
+pub mod delete_range;
 pub mod designs;
 pub mod export;
 pub mod get;

@@ -17,6 +17,7 @@ fn every_help_shows_examples_and_defaults() {
         &["put"],
         &["get"],
         &["del"],
+        &["delete-range"],
         &["scan"],
         &["import"],
         &["export"],

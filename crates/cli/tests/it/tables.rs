@@ -159,6 +159,32 @@ fn info_shows_tables_with_their_sizes() {
 }
 
 #[test]
+fn ranges_are_deleted_at_once() {
+    let (_folder, pool) = pool_with(["log"]);
+    for key in ["2025-12", "2026-01", "2026-02", "session/1", "session/2"] {
+        succeed(args(["put"], &pool, [key, "x"]));
+        succeed(args(["put"], &pool, [key, "x", "--table", "log"]));
+    }
+    let keys = |table: &str| text(args(["scan"], &pool, ["--table", table])).replace("\tx\n", " ");
+    succeed(args(["delete-range"], &pool, ["--to", "2026-01"]));
+    assert_eq!(keys("default"), "2026-01 2026-02 session/1 session/2 ");
+    succeed(args(["delete-range"], &pool, ["--from", "2026-02", "--to", "3"]));
+    let done = &objects(&succeed(args(["delete-range"], &pool, ["--prefix", "session/", "--json"])))[0];
+    assert_eq!((names(done), keys("default")), (words("pool"), "2026-01 ".to_owned()));
+    assert_eq!(keys("log"), "2025-12 2026-01 2026-02 session/1 session/2 ");
+    succeed(args(["delete-range"], &pool, ["--all", "--table", "log"]));
+    assert_eq!(keys("log"), "");
+    // Nothing is deleted by a slip.
+    fail(args(["delete-range"], &pool, []), 2);
+    fail(args(["delete-range"], &pool, ["--all", "--from", "a"]), 2);
+    assert_eq!(keys("default"), "2026-01 ");
+    let (_folder, other) = folder();
+    succeed(args(["create"], &other, ["--size", "4M"]));
+    let told = fail(args(["delete-range"], &other, ["--all"]), 2);
+    assert!(told.contains("no range deletes"), "{told}");
+}
+
+#[test]
 fn three_tables_go_out_and_come_back() {
     let (folder, pool) = pool_with(["herd", "tab\tname"]);
     succeed(args(["put"], &pool, ["in herd", "1"]));

@@ -81,7 +81,7 @@ impl<'s> Hand<'s> {
             let Some((number, _)) = table else { continue };
             let since = recorder.borrow().now();
             let pinned = client.pin_at(&snapshot).map_err(|error| error.to_string())?;
-            let Some(mut seen) = read_table(&pinned, records, slot)? else { continue };
+            let Some(mut seen) = read_table(&pinned, records, (slot, 0))? else { continue };
             for (key, state) in &mut seen {
                 match pinned.get(&records.key(*key)) {
                     Ok(value) if *state == records.parse_value(value.as_deref())? => {}

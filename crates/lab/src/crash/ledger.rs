@@ -13,9 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
-/// The grants that nobody has looked at yet: tasks with the numbers of their items.
+/// A task with the numbers of an item that it writes.
+type Grant = (u32, RangeInclusive<u64>);
+
+/// The grants that nobody has looked at yet.
 #[derive(Clone, Default)]
-pub(super) struct Grants(Arc<Mutex<Vec<(u32, RangeInclusive<u64>)>>>);
+pub(super) struct Grants(Arc<Mutex<Vec<Grant>>>);
 
 impl Grants {
     /// The listener of a store.
@@ -26,7 +29,7 @@ impl Grants {
         }))
     }
 
-    fn take(&self) -> Vec<(u32, RangeInclusive<u64>)> {
+    fn take(&self) -> Vec<Grant> {
         std::mem::take(&mut *self.0.lock().expect("nobody panics with it"))
     }
 }

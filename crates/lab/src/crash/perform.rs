@@ -10,6 +10,9 @@ use quipu::{Client, Error, WriteBatch};
 use quipu_medium::sim::START_OF_TIME;
 use std::cell::RefCell;
 
+/// Turns for which a reader idles while it is pinned: enough for others to rewrite memtables.
+const IDLES: u32 = 400;
+
 /// Carries out one step and records it. An error that a full pool or a dropped table explains is no
 /// violation; any other is returned.
 pub(super) fn perform(hand: &mut Hand<'_>, step: &Step) -> Result<(), String> {
@@ -123,7 +126,7 @@ fn scan(hand: &mut Hand<'_>, table: usize) -> Result<(), String> {
     let keys: Vec<_> = (0..records.keys).filter(|key| records.table(*key) == table).collect();
     let actions: Vec<_> = keys.iter().map(|key| (*key, Action::Get)).collect();
     let running = recorder.borrow_mut().invoke(&actions);
-    match read_table(&client.pin(), records, table)? {
+    match read_table(&client.pin(), records, (table, IDLES))? {
         None => recorder.borrow_mut().withdraw(running),
         Some(seen) => {
             let outcomes: Vec<_> = seen.into_iter().map(|(_, state)| Outcome::Saw(state)).collect();

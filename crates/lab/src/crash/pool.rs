@@ -85,8 +85,8 @@ impl Pool {
         let may_link = wide && (can.index_in_pool || config.design == Design::VIPER);
         let index_zone = (may_link && seed.is_multiple_of(2))
             .then_some(INDEX_ZONES[(seed / 2 % 2) as usize] >> has_buckets as u32);
-        let grants = (config.design == Design::XP).then(Grants::default);
-        let has_tables = grants.is_some() && is_long && seed % 17 % 4 != 2;
+        let grants = can.tables.then(Grants::default);
+        let has_tables = can.tables && is_long && seed % 17 % 4 != 2;
         let mut options = Options::new().design(config.design).zone_size(ZONE).recovery_threads(2);
         options.free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
         // Puts are published before they return in one run of four, as papers have it.

@@ -112,8 +112,8 @@ impl Order {
         })
     }
 
-    /// Whether an action at a cut, at one of these times, returns this. One that writes nothing must also keep
-    /// its key as it was.
+    /// Whether an action at a cut, at one of these times, returns this. One that writes nothing must also
+    /// keep its key as it was.
     pub fn explains(
         &self,
         cut: u64,

@@ -109,7 +109,7 @@ impl Records {
             (_, 2) => 1000,
             (_, 3) => 3900,
             (_, 4 | 5) => 40,
-            _ if self.tables > 1 && value % 2 == 0 => 1900,
+            _ if self.tables > 1 && value.is_multiple_of(2) => 1900,
             _ if self.words => 96,
             _ => 98,
         }

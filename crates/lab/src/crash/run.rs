@@ -314,7 +314,9 @@ impl<'a> Run<'a> {
                     self.judge(&point, Crash::Power { image: &image, torn: i >= 2 });
                 }
             }
-            if point.label.depth == 0 && self.random.random_ratio(1, 8) {
+            let Label { depth, ordered, recovering, .. } = point.label;
+            // Where recovery ends what a crash has left open, its marks may be in the caches only.
+            if (depth == 0 || ordered && recovering) && self.random.random_ratio(1, 8) {
                 self.judge(&point, Crash::Process);
             }
         }

@@ -6,6 +6,7 @@ use super::ledger::Contents;
 use super::oracle::{State, Time, ValueId, changed, shown};
 use super::records::Records;
 use quipu::{Error, Guard, Store, Table};
+use quipu_medium::sim::sched;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -31,7 +32,8 @@ pub(super) fn read_all(store: &Store, records: Records) -> Result<Contents, Stri
             states[key] =
                 records.parse_value(value.as_deref()).map_err(|what| format!("key {key}: {what}"))?;
         }
-        let seen = read_table(&client.pin(), records, table)?.ok_or("a table that nobody drops is gone")?;
+        let seen =
+            read_table(&client.pin(), records, (table, 0))?.ok_or("a table that nobody drops is gone")?;
         if seen.iter().any(|(key, state)| *state != states[*key]) {
             return Err(format!("iteration shows {seen:x?}, single reads {states:x?}"));
         }
@@ -53,11 +55,12 @@ fn slots(store: &Store, count: usize) -> Result<Vec<Option<Table>>, String> {
     Ok(slots)
 }
 
-/// The states of all keys of a table, by iteration; nothing if it has been dropped.
+/// The states of all keys of a table, by iteration; nothing if it has been dropped. The reader idles for so
+/// many turns before it looks at what it has found, which must be there as long as it is pinned.
 pub(super) fn read_table(
     pinned: &Guard<'_>,
     records: Records,
-    table: usize,
+    (table, idles): (usize, u32),
 ) -> Result<Option<Vec<(usize, State)>>, String> {
     let mut seen: BTreeMap<usize, State> =
         (0..records.keys).filter(|key| records.table(*key) == table).map(|key| (key, None)).collect();
@@ -73,6 +76,7 @@ pub(super) fn read_table(
         Err(Error::TableDropped) => return Ok(None),
         other => other.map_err(|error| error.to_string())?,
     };
+    (0..idles).for_each(|_| sched::point());
     for (key, value) in pairs {
         let key = records.parse_key(table, &key).ok_or("iteration shows a key that was never written")?;
         let value = records.parse_value(Some(&value)).map_err(|what| format!("key {key}: {what}"))?;

@@ -44,3 +44,4 @@ mod viper_pacman_costs;
 mod visible;
 mod workload;
 mod xp;
+mod xp_costs;

@@ -252,12 +252,23 @@ fn same(mut range: quipu::Range<'_>, expected: &Contents) {
         back.extend(next_back.map(own));
     }
     front.extend(back.into_iter().rev());
-    assert_eq!(front, expected.clone().into_iter().collect::<Vec<_>>());
+    let expected: Vec<_> = expected.clone().into_iter().collect();
+    // Values are long; which write they are of says enough.
+    let brief = |pairs: &[(Vec<u8>, Vec<u8>)]| -> Vec<String> {
+        let of = |(key, value): &(Vec<u8>, Vec<u8>)| {
+            format!("{} of {}, {}", key.escape_ascii(), value[0], value.len())
+        };
+        pairs.iter().map(of).collect()
+    };
+    assert!(front == expected, "{:?}, not {:?}", brief(&front), brief(&expected));
 }
 
 #[test]
 fn a_store_of_tables_agrees_with_its_model() {
-    let config = ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() };
+    // `PROPTEST_CASES` asks for more.
+    let asked = ProptestConfig::default();
+    let cases = if asked.cases == 256 { 200 } else { asked.cases };
+    let config = ProptestConfig { cases, failure_persistence: None, ..asked };
     TestRunner::new(config)
         .run(&steps(), |steps| {
             let mut run = Run::new();

@@ -79,8 +79,8 @@ impl<I: Index> Versions<I> {
         Ok(Some(superseded))
     }
 
-    /// Purges the versions of a key, and shows the rest to `forget`: if that says so, nothing is left of the
-    /// key. The caller excludes other writers of the key.
+    /// Purges the versions of a key, and lets `keep` take more of them away. If none is left, the key is gone.
+    /// The caller excludes other writers of the key.
     ///
     /// # Errors
     /// Those of the index; nothing has changed then.
@@ -90,14 +90,15 @@ impl<I: Index> Versions<I> {
         horizon: &Horizon,
         retired: &mut Retired,
         number_of: impl Fn(Reference) -> u64,
-        forget: impl FnOnce(&[Version]) -> bool,
+        keep: impl FnOnce(&mut Vec<Version>),
     ) -> Result<(), IndexError> {
         let (guard, key, near) = at;
         let Some(old) = self.index.get_near(guard, key, near, |_| true)? else { return Ok(()) };
         let mut versions = self.all_of(guard, old, retired, number_of);
         let before = versions.len();
         purge(&mut versions, horizon);
-        if forget(&versions) {
+        keep(&mut versions);
+        if versions.is_empty() {
             retired.versions = versions;
             self.index.take(guard, key, near, |_| true)?;
             self.retire(guard, old, retired);

@@ -2,7 +2,7 @@
 
 mod decide;
 
-use crate::api::guard::Guard;
+use crate::api::guard::{Guard, end_of_prefix};
 use crate::api::tables::Snapshot;
 use crate::engine::{AT_ONCE, Engine, InPlace};
 use crate::types::batch::WriteBatch;
@@ -339,6 +339,16 @@ impl Client {
             Bound::Excluded(key) => key.to_vec(),
         };
         self.session.delete_range(&from, &to)
+    }
+
+    /// Deletes all keys that begin with these bytes, as [`delete_range`](Client::delete_range) does.
+    ///
+    /// # Errors
+    /// As for [`delete_range`](Client::delete_range).
+    pub fn delete_prefix(&mut self, prefix: &[u8]) -> Result<(), Error> {
+        let end = end_of_prefix(prefix);
+        let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.delete_range(Bound::Included(prefix), to)
     }
 
     /// Reads the state of a snapshot, as long as the guard lives.

@@ -186,7 +186,7 @@ impl Guard<'_> {
 }
 
 /// The lowest key above all keys that begin with these bytes; `None` if there is none.
-fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;

@@ -11,11 +11,10 @@
 //! it, and the copy keeps the number of the first. Recovery sweeps all of them before anybody reads.
 
 use super::rewrite::Worker;
-use super::table::Table;
 use super::write::Purpose;
 use super::{Session, Tiers};
 use crate::types::error::Error;
-use quipu_parts::epoch::Guard;
+use quipu_parts::epoch::{Current, Guard};
 use quipu_parts::index::{BothWays, Key};
 use quipu_parts::sync::SpinLock;
 use quipu_parts::versions::{RangeList, RangeTombstone};
@@ -23,6 +22,36 @@ use std::sync::Arc;
 
 /// Keys that are swept at a time.
 const AT_ONCE: usize = 64;
+
+/// The range tombstones of a table whose keys are not swept.
+#[derive(Default)]
+pub(super) struct Ranges {
+    list: Current<RangeList>,
+    /// Held for a change of the list.
+    changing: SpinLock<()>,
+}
+
+impl Ranges {
+    /// Those of this moment, if there are any.
+    #[inline]
+    pub(super) fn get<'g>(&'g self, guard: &'g Guard<'_>) -> Option<&'g RangeList> {
+        self.list.get(guard)
+    }
+
+    /// Adds one.
+    pub(super) fn add(&self, guard: &Guard<'_>, new: RangeTombstone) {
+        let _alone = self.changing.lock();
+        let list = self.list.get(guard).cloned().unwrap_or_default();
+        self.list.replace(guard, Some(list.with(new)));
+    }
+
+    /// Takes away the one of this number.
+    fn remove(&self, guard: &Guard<'_>, number: u64) {
+        let _alone = self.changing.lock();
+        let rest = self.list.get(guard).and_then(|list| list.without(number));
+        self.list.replace(guard, rest);
+    }
+}
 
 /// The sweeping of a store.
 #[derive(Default)]
@@ -58,12 +87,6 @@ impl<I: BothWays> Tiers<I> {
         if self.rewriter.bell.ring_now() { Ok(()) } else { self.sweep_all() }
     }
 
-    /// Adds a range tombstone to the list of its table.
-    pub(super) fn add_range(&self, guard: &Guard<'_>, table: &Table<I>, new: RangeTombstone) {
-        let list = table.ranges.get(guard).cloned().unwrap_or_default();
-        table.ranges.replace(guard, Some(list.with(new)));
-    }
-
     /// Sweeps all range tombstones of this moment.
     pub(super) fn sweep_all(&self) -> Result<(), Error> {
         let mut worker = self.rewriter.worker();
@@ -79,9 +102,7 @@ impl<I: BothWays> Tiers<I> {
             sweep.swept.retain(|swept| *swept != (id, number));
             let Ok(table) = self.tables.of(id) else { continue };
             let guard = participant.pin();
-            let list: Option<&RangeList> = table.ranges.get(&guard);
-            let rest = list.and_then(|list| list.without(number));
-            table.ranges.replace(&guard, rest);
+            table.ranges.remove(&guard, number);
         }
         if sweep.at_work.is_none() {
             sweep.at_work = self.next_to_sweep(&participant.pin(), &sweep.swept);
@@ -104,9 +125,10 @@ impl<I: BothWays> Tiers<I> {
             let at = (&guard, Key { bytes: key, hash: 0 }, None);
             let number_of = |reference| self.number_of(&guard, reference);
             table.versions.tidy(at, &writer.horizon, &mut writer.retired, number_of, |versions| {
-                forgotten =
-                    Some(versions[0]).filter(|only| versions.len() == 1 && only.number < range.number);
-                forgotten.is_some()
+                // Every snapshot is behind the range tombstone, and needs none of those before it.
+                let newest = versions[0];
+                versions.retain(|version| version.number > range.number);
+                forgotten = versions.is_empty().then_some(newest);
             })?;
             forgotten.iter().for_each(|version| self.note_dead(version));
         }

@@ -158,7 +158,7 @@ impl<I: BothWays> Tiers<I> {
             let Ok(found) = (unsafe { self.log.heap().record(record.reference) }) else { return };
             if record.kind == Kind::Range {
                 let (from, to) = (record.key.into(), record.value.into());
-                self.add_range(guard, table, RangeTombstone { from, to, number: record.version });
+                table.ranges.add(guard, RangeTombstone { from, to, number: record.version });
                 return;
             }
             table.versions.index().prefetch(Key { bytes: found.key, hash: 0 });

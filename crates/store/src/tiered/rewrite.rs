@@ -33,6 +33,8 @@ use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::{Content, Kind};
 use quipu_parts::sync::{SpinGuard, SpinLock};
 use quipu_parts::versions::Version;
+#[cfg(doc)]
+use quipu_parts::versions::Versions;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -320,7 +322,9 @@ impl<I: BothWays> Tiers<I> {
                 may_go &= is_newest || !versions.iter().any(is_here);
                 let hides_nothing = is_oldest || self.twin == Some(Twin::TombstoneDroppedEarly);
                 is_left = is_newest && deletes && hides_nothing && versions.len() == 1;
-                is_left
+                if is_left {
+                    versions.clear();
+                }
             })?;
             if is_left {
                 self.note_dead(&Version::new(
@@ -349,7 +353,6 @@ impl<I: BothWays> Tiers<I> {
             let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
             self.tidy(guard, table, writer, record.key, |versions| {
                 may_go &= !versions.iter().any(is_here);
-                false
             })?;
         }
         drop(stripes);
@@ -365,18 +368,18 @@ impl<I: BothWays> Tiers<I> {
         Ok(self.log.wait(last)?)
     }
 
-    /// Purges the versions of a key whose stripe is held, and forgets the key if told to.
+    /// Purges the versions of a key whose stripe is held; see [`Versions::tidy`].
     fn tidy(
         &self,
         guard: &Guard<'_>,
         table: &Table<I>,
         writer: &mut Writer,
         key: &[u8],
-        forget: impl FnOnce(&[Version]) -> bool,
+        keep: impl FnOnce(&mut Vec<Version>),
     ) -> Result<(), Error> {
         let Writer { horizon, retired, .. } = writer;
         let at = (guard, Key { bytes: key, hash: 0 }, None);
         let number_of = |reference| self.number_of(guard, reference);
-        Ok(table.versions.tidy(at, horizon, retired, number_of, forget)?)
+        Ok(table.versions.tidy(at, horizon, retired, number_of, keep)?)
     }
 }

@@ -1,13 +1,14 @@
 //! The tables of a pool, each with an index of its own.
 
 use super::Tiers;
+use super::ranges::Ranges;
 use crate::types::error::Error;
 use crate::types::table::{Table as Handle, TableStats};
-use quipu_parts::epoch::{Collector, Current};
+use quipu_parts::epoch::Collector;
 use quipu_parts::heap::chain::{ChainHeap, Subtable};
 use quipu_parts::index::BothWays;
 use quipu_parts::sync::SpinLock;
-use quipu_parts::versions::{RangeList, Versions};
+use quipu_parts::versions::Versions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +22,7 @@ pub(super) struct Table<I: BothWays> {
     pub(super) subtable: Subtable,
     pub(super) versions: Versions<I>,
     /// Range tombstones whose keys are not swept.
-    pub(super) ranges: Current<RangeList>,
+    pub(super) ranges: Ranges,
     is_dropped: AtomicBool,
 }
 
@@ -70,7 +71,7 @@ impl<I: BothWays> Tables<I> {
             number: all.next,
             subtable,
             versions,
-            ranges: Current::default(),
+            ranges: Ranges::default(),
             is_dropped: AtomicBool::new(false),
         };
         let table = Arc::new(table);

@@ -226,7 +226,7 @@ impl<I: BothWays> Tiers<I> {
                     // The list has one that was copied, until its keys are swept.
                     if version == sequence {
                         let (from, to) = (key.into(), value.into());
-                        self.add_range(guard, table, RangeTombstone { from, to, number: sequence });
+                        table.ranges.add(guard, RangeTombstone { from, to, number: sequence });
                     }
                     continue;
                 }

@@ -154,6 +154,44 @@ fn a_store_is_synced_and_watched() -> Outcome {
     })
 }
 
+/// The pieces about tables, which only a pool of design `xp` has. Each goes on where the one before ended.
+#[test]
+fn tables_are_kept_apart_and_read_together() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = &folder.path().join("herds.pool");
+
+    let store = Store::create(path, &Options::new().size(64 << 20).design(Design::XP))?;
+    let herd = store.create_table("herd")?; // at a later opening: store.table("herd")?
+    let mut client = store.client().on(&herd)?;
+    client.put(b"llama", b"wool")?;
+    assert_eq!(store.client().get(b"llama")?, None);
+    println!("{} records", store.table_stats(&herd)?.records);
+    assert_eq!(store.table("herd")?, herd);
+    assert_eq!(store.table_stats(&herd)?.records, 1);
+
+    let sales = store.create_table("sales")?;
+    let mut batch = WriteBatch::new();
+    batch.on(&herd).delete(b"llama");
+    batch.on(&sales).put(b"2026-11-26", b"a llama");
+    client.write(&batch)?;
+    assert_eq!(client.get(b"llama")?, None);
+    assert_eq!(store.client().on(&sales)?.get(b"2026-11-26")?, Some(b"a llama".to_vec()));
+
+    let before = store.snapshot()?;
+    client.put(b"alpaca", b"finer wool")?;
+    let then = client.pin_at(&before)?;
+    assert_eq!(then.get(b"alpaca")?, None);
+    assert_eq!(client.get(b"alpaca")?, Some(b"finer wool".to_vec()));
+    drop(then);
+    drop(before);
+
+    client.put_many(&[("2025-12", "a"), ("2026-01", "b"), ("2026-02", "c")])?;
+    client.delete_range(Bound::Unbounded, Bound::Excluded(b"2026"))?;
+    assert_eq!(client.get(b"2025-12")?, None);
+    assert_eq!(client.get(b"2026-01")?, Some(b"b".to_vec()));
+    closed(client, store)
+}
+
 /// The lines of a text that are not empty, each without its indentation.
 fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()

@@ -19,13 +19,15 @@ pub enum ChainError {
     #[error("the pool is full: {0}")]
     Full(Shortage),
     /// All objects of memtables are in use.
-    #[error("all {count} memtables are in use; a pool with more of them, or fewer tables, has room")]
+    #[error(
+        "all {count} memtables are in use; drop a table, or use a larger pool, or one with smaller zones"
+    )]
     NoMemtable {
         /// Memtables of the pool.
         count: u32,
     },
     /// All objects of subtables are in use.
-    #[error("all {count} tables are in use; drop one, or create a pool with more of them")]
+    #[error("all {count} tables are in use; drop one, or use a larger pool, or one with smaller zones")]
     NoSubtable {
         /// Subtables of the pool.
         count: u32,

@@ -1,0 +1,84 @@
+//! The costs of writes into memtables, counted exactly on the simulator.
+//!
+//! An item of r records over m tables takes one fence, and for each table the whole lines of a chunk: a header
+//! of 64 bytes, and for each record 16 bytes, its key and its value, in units of 8.
+
+use crate::shared::cost;
+
+use cost::cost_of;
+use quipu::{Client, Design, Options, Store, Table, WriteBatch};
+use quipu_medium::sim::SimOptions;
+use quipu_medium::{LINE, Region};
+
+/// A store with tables, each of which has been written to.
+fn warm(tables: usize) -> (Store, Client, Vec<Table>) {
+    let region = Region::sim(SimOptions { len: 16 << 20, ..SimOptions::default() });
+    let store = Store::create_on(region, &Options::new().design(Design::XP).zone_size(256 << 10)).unwrap();
+    let tables: Vec<Table> =
+        (0..tables).map(|number| store.create_table(&format!("t{number}")).unwrap()).collect();
+    let mut client = store.client();
+    client.put(b"first", b"put").unwrap();
+    for table in &tables {
+        client.on(table).unwrap().put(b"first", b"put").unwrap();
+    }
+    (store, client, tables)
+}
+
+fn chunk(records: u64, key: u64, value: u64) -> u64 {
+    (64 + records * (16 + key + value).next_multiple_of(8)).div_ceil(LINE)
+}
+
+#[test]
+fn a_put_of_a_new_key_is_one_fence_and_the_lines_of_its_chunk() {
+    let (store, mut client, _) = warm(0);
+    for (number, len) in (0..300u64).zip([32, 0, 200, 101, 24].into_iter().cycle()) {
+        let cost = cost_of(&store, || client.put(&number.to_be_bytes(), &vec![7; len]).unwrap());
+        assert_eq!((cost.fences, cost.reads), (1, 0), "put {number}: {cost:?}");
+        assert_eq!(cost.lines_persisted(), chunk(1, 8, len as u64), "put {number}: {cost:?}");
+    }
+    // The example of the design: 8 + 32 bytes are two lines.
+    assert_eq!(chunk(1, 8, 32), 2);
+}
+
+#[test]
+fn a_batch_over_tables_is_one_fence_and_the_lines_of_a_chunk_for_each() {
+    let (store, mut client, tables) = warm(3);
+    for records in [1, 2, 10, 50] {
+        let mut batch = WriteBatch::new();
+        for table in &tables {
+            batch.on(table);
+            (0..records).for_each(|number: u64| {
+                batch.put(&(records << 32 | number).to_be_bytes(), &[7; 24]);
+            });
+        }
+        let cost = cost_of(&store, || client.write(&batch).unwrap());
+        assert_eq!((cost.fences, cost.reads), (1, 0), "{records} records: {cost:?}");
+        assert_eq!(cost.lines_persisted(), 3 * chunk(records, 8, 24), "{records} records: {cost:?}");
+    }
+}
+
+#[test]
+fn an_update_of_a_key_with_one_version_reads_a_line_and_others_read_none() {
+    let (store, mut client, _) = warm(0);
+    client.put(b"key", &[1; 200]).unwrap();
+    for (version, reads) in [(2, 1), (3, 0), (4, 0)] {
+        let cost = cost_of(&store, || client.put(b"key", &[version; 200]).unwrap());
+        assert_eq!((cost.fences, cost.reads), (1, reads), "version {version}: {cost:?}");
+    }
+    // A snapshot costs nothing on the medium.
+    let cost = cost_of(&store, || drop(store.snapshot().unwrap()));
+    assert_eq!((cost.fences, cost.lines_persisted()), (0, 0));
+}
+
+#[test]
+fn a_range_of_any_size_is_deleted_by_one_chunk() {
+    let (store, mut client, _) = warm(0);
+    for number in 0..1000u64 {
+        client.put(&number.to_be_bytes(), &[7; 24]).unwrap();
+    }
+    let (from, to) = (10u64.to_be_bytes(), 900u64.to_be_bytes());
+    let range = (std::ops::Bound::Included(&from[..]), std::ops::Bound::Excluded(&to[..]));
+    let cost = cost_of(&store, || client.delete_range(range.0, range.1).unwrap());
+    assert_eq!((cost.fences, cost.lines_persisted()), (1, chunk(1, 8, 8)), "{cost:?}");
+    assert_eq!(client.pin().keys().count(), 1 + 110);
+}
