@@ -45,3 +45,4 @@ mod visible;
 mod workload;
 mod xp;
 mod xp_costs;
+mod xp_regressions;

@@ -1,7 +1,7 @@
 //! The costs of writes into memtables, counted exactly on the simulator.
 //!
-//! An item of r records over m tables takes one fence, and for each table the whole lines of a chunk: a header
-//! of 64 bytes, and for each record 16 bytes, its key and its value, in units of 8.
+//! An item of r records over m tables takes one fence, and a chunk in whole lines for each table. A chunk has
+//! a header of 64 bytes. Each record takes 16 bytes, its key and its value, in units of 8.
 
 use crate::shared::cost;
 

@@ -38,6 +38,12 @@ pub struct RangeList {
 }
 
 impl RangeList {
+    /// All of these, in any order.
+    pub fn new(mut ranges: Vec<RangeTombstone>) -> RangeList {
+        ranges.sort_unstable_by(|one, next| one.from.cmp(&next.from));
+        RangeList::of(ranges)
+    }
+
     fn of(ranges: Vec<RangeTombstone>) -> RangeList {
         let mut furthest: Vec<usize> = Vec::with_capacity(ranges.len());
         for (at, range) in ranges.iter().enumerate() {

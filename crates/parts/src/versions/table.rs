@@ -79,8 +79,8 @@ impl<I: Index> Versions<I> {
         Ok(Some(superseded))
     }
 
-    /// Purges the versions of a key, and lets `keep` take more of them away. If none is left, the key is gone.
-    /// The caller excludes other writers of the key.
+    /// Purges the versions of a key, and lets `keep` take more of them away. If none is left, the key is
+    /// gone. The caller excludes other writers of the key.
     ///
     /// # Errors
     /// Those of the index; nothing has changed then.
@@ -243,8 +243,8 @@ impl<I: BothWays> Versions<I> {
         self.index.scan_back_from(bound)
     }
 
-    /// Tells the versions of the next keys, at most [`limit`](Look::limit), that are the newest up to a number;
-    /// `false`, without a call, at the end.
+    /// Tells the versions of the next keys, at most [`limit`](Look::limit), that are the newest up to a
+    /// number; `false`, without a call, at the end.
     ///
     /// # Errors
     /// Those of the index.

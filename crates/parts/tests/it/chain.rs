@@ -299,12 +299,22 @@ fn a_full_pool_says_so_and_loses_nothing() {
 /// Each chunk that is damaged below a floor is noticed, the newest of a memtable too.
 #[test]
 fn damage_is_not_taken_for_the_end() {
+    damaged(2);
+}
+
+/// Nothing in another memtable tells that the chunks behind were durable.
+#[test]
+fn damage_in_the_only_memtable_is_not_taken_for_its_end() {
+    damaged(1);
+}
+
+fn damaged(tables: u64) {
     let space = format(Region::dram(1 << 20, Pages::Ordinary).expect("memory"), 16);
     let (log, _) = log(&space, 2, Grants::default());
     let (mut item, mut places) = (Item::default(), Vec::new());
     for nth in 0..20u64 {
         item.clear();
-        item.chunk((nth % 2) as usize).push(&Content::value(&nth.to_le_bytes(), &[1; 200]));
+        item.chunk((nth % tables) as usize).push(&Content::value(&nth.to_le_bytes(), &[1; 200]));
         let publish = |written: &Written<'_>| places.extend(written.references());
         log.commit(&mut item, Supply::default(), |_| {}, publish).expect("room");
     }

@@ -351,12 +351,12 @@ impl Client {
         self.delete_range(Bound::Included(prefix), to)
     }
 
-    /// Reads the state of a snapshot, as long as the guard lives.
+    /// Reads the state of a snapshot.
     ///
     /// # Errors
     /// [`Error::Option`] for a snapshot of another store; [`Error::Unsupported`] for a design without
     /// snapshots.
-    pub fn pin_at(&self, snapshot: &Snapshot) -> Result<Guard<'_>, Error> {
+    pub fn pin_at<'c>(&'c self, snapshot: &'c Snapshot) -> Result<Guard<'c>, Error> {
         Guard::at(&*self.session, snapshot)
     }
 

@@ -21,7 +21,7 @@ impl<'c> Guard<'c> {
         Guard { session, pinned: session.pin() }
     }
 
-    pub(crate) fn at(session: &'c dyn Session, snapshot: &Snapshot) -> Result<Guard<'c>, Error> {
+    pub(crate) fn at(session: &'c dyn Session, snapshot: &'c Snapshot) -> Result<Guard<'c>, Error> {
         Ok(Guard { session, pinned: session.pin_at(&snapshot.0)? })
     }
 }

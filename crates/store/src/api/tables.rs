@@ -88,7 +88,7 @@ impl Store {
     }
 
     /// The state of all tables now, to read with [`Client::pin_at`](crate::Client::pin_at). As long as it
-    /// lives, nothing that it shows is given back.
+    /// lives, nothing that it shows is given back, but for tables that are dropped.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a design without snapshots.

@@ -14,7 +14,7 @@ use crate::types::error::Error;
 use crate::types::iter::{KeyItem, Pair};
 use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
-use crate::types::table::{Table, TableStats};
+use crate::types::table::{Table, TableId, TableStats};
 #[cfg(doc)]
 use crate::{Client, Guard};
 use quipu_medium::{MediumKind, Region};
@@ -64,13 +64,13 @@ pub(crate) trait Engine: Send + Sync {
         Err(Error::Unsupported { what: NO_TABLES })
     }
 
-    /// As [`Store::drop_table`](crate::Store::drop_table), by the table's number.
-    fn drop_table(&self, _id: u64) -> Result<(), Error> {
+    /// As [`Store::drop_table`](crate::Store::drop_table).
+    fn drop_table(&self, _id: TableId) -> Result<(), Error> {
         Err(Error::Unsupported { what: NO_TABLES })
     }
 
-    /// As [`Store::table_stats`](crate::Store::table_stats), by the table's number.
-    fn table_stats(&self, _id: u64) -> Result<TableStats, Error> {
+    /// As [`Store::table_stats`](crate::Store::table_stats).
+    fn table_stats(&self, _id: TableId) -> Result<TableStats, Error> {
         Err(Error::Unsupported { what: NO_TABLES })
     }
 
@@ -282,8 +282,8 @@ pub(crate) trait Session: Send + Any {
         Err(Error::Unsupported { what: NO_SNAPSHOTS })
     }
 
-    /// As [`Client::on`], by the table's number.
-    fn on(&self, _table: u64) -> Result<InPlace, Error> {
+    /// As [`Client::on`].
+    fn on(&self, _table: TableId) -> Result<InPlace, Error> {
         Err(Error::Unsupported { what: NO_TABLES })
     }
 

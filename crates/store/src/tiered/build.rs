@@ -91,6 +91,10 @@ impl<I: BothWays + 'static> TieredParts<I> {
         if slots == 0 || places > MEMTABLE.max(space.zone_size()) {
             return Err(crate::settings::image::refused("the superblock holds a memtable of no release"));
         }
+        if [POOLS.memtables, recovery::ANCHOR, POOLS.subtables].iter().any(|pool| space.pool(*pool).is_none())
+        {
+            return Err(crate::settings::image::refused("the superblock lacks an object pool of the design"));
+        }
         let mut heap = ChainHeap::new(space.clone(), certifier(), site.clock(), POOLS, slots);
         if let Some(twin) = testing.chain {
             heap = heap.broken(twin);
@@ -111,7 +115,8 @@ impl<I: BothWays + 'static> TieredParts<I> {
                 recovery::recover(&mut heap, &anchor, pool)?
             }
         };
-        let reserve = slots + 2 + space.zone_count() / RESERVE_DIVISOR;
+        let reserve_of_moves = slots + 1;
+        let reserve = reserve_of_moves + 2 + space.zone_count() / RESERVE_DIVISOR;
         if matches!(site.how, How::New) && space.zone_count() <= reserve + 1 {
             return Err(Error::no_room_in(&space));
         }
@@ -128,6 +133,7 @@ impl<I: BothWays + 'static> TieredParts<I> {
             epochs,
             admission: Arc::default(),
             reserve,
+            reserve_of_moves,
             twin: testing.twin,
             granted: testing.granted,
         };

@@ -36,7 +36,7 @@ pub(super) fn check<I: BothWays>(
     }
     let participant = tiers.epochs.register();
     let (guard, mut records, mut live) = (participant.pin(), 0, 0u64);
-    let (mut ranges, mut lost) = (Vec::new(), Vec::new());
+    let (mut ranges, mut lost, mut forgotten) = (Vec::new(), Vec::new(), BTreeMap::new());
     for (nth, memtable) in memtables.iter().enumerate() {
         let Some(table) = by_number.get(&memtable.subtable()) else {
             complain("a memtable of a table that has been dropped".into(), 0, 0);
@@ -56,7 +56,9 @@ pub(super) fn check<I: BothWays>(
                 Ok(Some(version)) if version.reference.with_tag(0) == record.reference => live += 1,
                 Ok(Some(version)) if version.number > record.sequence => {}
                 // A tombstone that hid nothing is forgotten before its memtable is released.
-                _ if memtable.end().is_some() && tiers.may_be_forgotten(&record) => {}
+                _ if memtable.end().is_some() && tiers.may_be_forgotten(&record) => {
+                    forgotten.insert((memtable.subtable(), record.key.to_vec()), record.sequence);
+                }
                 _ => lost.push((memtable.subtable(), record.key.to_vec(), record.reference, record.sequence)),
             }
         };
@@ -72,7 +74,8 @@ pub(super) fn check<I: BothWays>(
         let deletes = |(of, range): &(u64, RangeTombstone)| {
             *of == subtable && range.number > number && range.holds(&key)
         };
-        if !ranges.iter().any(deletes) {
+        let later = forgotten.get(&(subtable, key.clone()));
+        if !ranges.iter().any(deletes) && later.is_none_or(|later: &u64| *later < number) {
             let what = format!("the index does not name the record of the key {}", key.escape_ascii());
             complain(what, heap.resolve(reference), 0);
         }

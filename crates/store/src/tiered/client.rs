@@ -8,6 +8,7 @@ use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::Pair;
+use crate::types::table::TableId;
 use quipu_parts::index::BothWays;
 use quipu_parts::record::Content;
 use quipu_parts::versions::Snapshot;
@@ -108,7 +109,7 @@ impl<I: BothWays + 'static> engine::Session for TieredClient<I> {
         Ok(Pinned::by_epoch_at(self.own.participant.pin_to_read(), snapshot.number()))
     }
 
-    fn on(&self, table: u64) -> Result<InPlace, Error> {
+    fn on(&self, table: TableId) -> Result<InPlace, Error> {
         let table = self.tiers.tables.of(table)?;
         Ok(smallbox!(TieredClient::of(self.tiers.clone(), table)))
     }

@@ -8,7 +8,7 @@ use crate::engine::{Engine, InPlace};
 use crate::types::error::Error;
 use crate::types::reports::CheckReport;
 use crate::types::stats::{Activity, Stats};
-use crate::types::table::{Table, TableStats};
+use crate::types::table::{Table, TableId, TableStats};
 use crate::walk::cleaner;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::chain::Held;
@@ -57,11 +57,11 @@ impl<I: BothWays + 'static> Engine for Tiers<I> {
         Ok(self.handles())
     }
 
-    fn drop_table(&self, id: u64) -> Result<(), Error> {
+    fn drop_table(&self, id: TableId) -> Result<(), Error> {
         Tiers::drop_table(self, id)
     }
 
-    fn table_stats(&self, id: u64) -> Result<TableStats, Error> {
+    fn table_stats(&self, id: TableId) -> Result<TableStats, Error> {
         Tiers::table_stats(self, id)
     }
 
@@ -86,7 +86,7 @@ impl<I: BothWays + 'static> Engine for Tiers<I> {
         let zones = memtables.iter().flat_map(|memtable| memtable.zones());
         let held = self.log.heap().usage().of_all(zones, 0);
         let Held { bytes, tombstones, .. } = held;
-        let (live, done) = (held.live() - tombstones, self.rewriter.done());
+        let (live, done) = (held.live().saturating_sub(tombstones), self.rewriter.done());
         let (zone, free) = (space.zone_size(), space.free_zones());
         let mut stats = Stats {
             records: live,

@@ -63,6 +63,8 @@ pub(crate) struct Tiers<I: BothWays> {
     admission: Arc<Admission>,
     /// Zones that puts leave free.
     reserve: u32,
+    /// Zones that deletions leave free: a memtable can be rewritten in them.
+    reserve_of_moves: u32,
     twin: Option<Twin>,
     granted: Option<Granted>,
 }

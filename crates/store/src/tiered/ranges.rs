@@ -3,21 +3,24 @@
 //! It has a number like any write, and deletes the versions with lower ones. All stripes are held while it is
 //! granted: a write that looks at the old value of a key comes wholly before it or wholly behind it. Readers
 //! look at the versions of a key, then at the list of range tombstones, and then at the visible number. One
-//! that is published meanwhile is above that number, or in the list.
+//! that is published meanwhile may be missed by a read that began before it, which then comes before it.
 //!
 //! The keys are *swept* out of the index afterwards, some at a time. Then their records are garbage like any
 //! other, and the tombstone leaves the list when all guards of that moment have dropped. Its record stays:
-//! until its memtable is the oldest of its table, older records of the keys may be in others. A rewrite copies
-//! it, and the copy keeps the number of the first. Recovery sweeps all of them before anybody reads.
+//! until its memtable is the oldest of its table, older records of the keys may be in others. A rewrite
+//! copies it, and the copy keeps the number of the first. Recovery sweeps all of them before anybody reads.
 
 use super::rewrite::Worker;
+use super::table::Table;
 use super::write::Purpose;
 use super::{Session, Tiers};
 use crate::types::error::Error;
 use quipu_parts::epoch::{Current, Guard};
+use quipu_parts::heap::chain::{CHUNK_HEADER, RECORD_HEADER, VERSION_FIELD};
 use quipu_parts::index::{BothWays, Key};
 use quipu_parts::sync::SpinLock;
-use quipu_parts::versions::{RangeList, RangeTombstone};
+use quipu_parts::versions::{Horizon, RangeList, RangeTombstone, Retired};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Keys that are swept at a time.
@@ -70,10 +73,19 @@ impl<I: BothWays> Tiers<I> {
         if let Some(longest) = [from, to].into_iter().find(|key| key.len() as u64 > self.key_limit() + 1) {
             return Err(Error::KeyTooLarge { len: longest.len() as u64, limit: self.key_limit() });
         }
+        session.table.check()?;
+        // A copy has a version besides.
+        let len = CHUNK_HEADER + RECORD_HEADER + VERSION_FIELD + (from.len() + to.len()) as u64 + 8;
+        if len > self.log.heap().longest_chunk() {
+            return Err(Error::KeyTooLarge {
+                len: from.len().max(to.len()) as u64,
+                limit: self.key_limit() / 4,
+            });
+        }
         if !to.is_empty() && from >= to {
             return Ok(());
         }
-        self.with_room(session, Purpose::Delete, |tiers, session| {
+        self.with_room(session, &Cell::new(Purpose::Delete), |tiers, session| {
             let Session { participant, table, writer, node } = session;
             let guard = participant.pin();
             writer.item.clear();
@@ -94,13 +106,44 @@ impl<I: BothWays> Tiers<I> {
         Ok(())
     }
 
+    /// Sweeps the keys that these range tombstones of a table delete, at once: nobody reads yet.
+    pub(super) fn sweep_recovered(
+        &self,
+        guard: &Guard<'_>,
+        table: &Table<I>,
+        list: &RangeList,
+        retired: &mut Retired,
+    ) -> Result<(), Error> {
+        let (mut scan, mut keys) = (table.versions.scan_from(&[]), Vec::with_capacity(AT_ONCE));
+        let horizon = Horizon { visible: u64::MAX, snapshots: Vec::new() };
+        let number_of = |reference| self.number_of(guard, reference);
+        while table.versions.index().next_in_order(guard, &mut scan, AT_ONCE, |key, _| {
+            keys.push(key.to_vec());
+        })? {
+            for key in keys.drain(..) {
+                let (at, mut gone) = ((guard, Key { bytes: &key, hash: 0 }, None), None);
+                table.versions.tidy(at, &horizon, retired, number_of, |versions| {
+                    gone = versions
+                        .first()
+                        .copied()
+                        .filter(|newest| list.deletes(&key, newest.number, u64::MAX));
+                    if gone.is_some() {
+                        versions.clear();
+                    }
+                })?;
+                gone.iter().for_each(|version| self.note_dead(version));
+            }
+        }
+        Ok(())
+    }
+
     /// Sweeps the next few keys. `false` if there is nothing to do.
     pub(super) fn sweep_step(&self, worker: &mut Worker) -> Result<bool, Error> {
         let Worker { participant, writer, sweep, .. } = worker;
         let ripe = std::mem::take(&mut *sweep.ripe.lock());
         for (id, number) in ripe {
             sweep.swept.retain(|swept| *swept != (id, number));
-            let Ok(table) = self.tables.of(id) else { continue };
+            let Ok(table) = self.tables.created(id) else { continue };
             let guard = participant.pin();
             table.ranges.remove(&guard, number);
         }
@@ -108,7 +151,7 @@ impl<I: BothWays> Tiers<I> {
             sweep.at_work = self.next_to_sweep(&participant.pin(), &sweep.swept);
         }
         let Some((id, range, next)) = &mut sweep.at_work else { return Ok(false) };
-        let Ok(table) = self.tables.of(*id) else {
+        let Ok(table) = self.tables.created(*id) else {
             sweep.at_work = None;
             return Ok(true);
         };

@@ -18,7 +18,7 @@ use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::{Certifier, Kind};
 use quipu_parts::space::{ObjectId, Space, SpaceError};
 use quipu_parts::sync::SpinLock;
-use quipu_parts::versions::{Horizon, RangeTombstone, Retired, Version};
+use quipu_parts::versions::{Horizon, RangeList, RangeTombstone, Retired, Version};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -102,15 +102,18 @@ impl<I: BothWays> Tiers<I> {
     ) -> Result<RecoveryReport, Error> {
         let (memtables, tables) = (self.log.memtables(), self.tables.all());
         let (next, done, records) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicU64::new(0));
-        let failure = SpinLock::new(None);
+        let (failure, ranges) = (SpinLock::new(None), SpinLock::new(Vec::new()));
         background::in_parallel(threads.clamp(1, memtables.len().max(1)), |_| {
             let (participant, mut retired) = (self.epochs.register(), Retired::default());
             while let Some(memtable) = memtables.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let named = |table: &&Arc<Table<I>>| table.subtable.created == memtable.subtable();
                 let table = tables.iter().find(named).expect("recovery releases the others");
-                match self.take_in(&participant.pin(), table, memtable, &mut retired) {
+                match self.take_in(&participant.pin(), table, memtable, &mut retired, &ranges) {
                     Ok(found) => records.fetch_add(found, Ordering::Relaxed),
-                    Err(error) => return *failure.lock() = Some(error),
+                    Err(error) => {
+                        *failure.lock() = Some(error);
+                        break;
+                    }
                 };
                 (pool.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, memtables.len());
             }
@@ -119,8 +122,17 @@ impl<I: BothWays> Tiers<I> {
         if let Some(error) = failure.lock().take() {
             return Err(error);
         }
-        // Nobody reads yet, so all of it goes at once.
-        self.sweep_all()?;
+        let (ranges, participant) = (std::mem::take(&mut *ranges.lock()), self.epochs.register());
+        for table in &tables {
+            let own = ranges.iter().filter(|(id, _)| *id == table.subtable.created);
+            let own: Vec<RangeTombstone> = own.map(|(_, range)| range.clone()).collect();
+            if !own.is_empty() {
+                let (guard, mut retired) = (participant.pin(), Retired::default());
+                let swept = self.sweep_recovered(&guard, table, &RangeList::new(own), &mut retired);
+                retired.defer(&guard);
+                swept?;
+            }
+        }
         Ok(RecoveryReport {
             was_clean: pool.found.was_clean,
             segments: memtables.len(),
@@ -138,6 +150,7 @@ impl<I: BothWays> Tiers<I> {
         table: &Table<I>,
         memtable: &Memtable,
         retired: &mut Retired,
+        ranges: &SpinLock<Vec<(u64, RangeTombstone)>>,
     ) -> Result<u64, Error> {
         let end = memtable.end().expect("recovery has ended all memtables");
         let (mut batch, mut count) = (Vec::with_capacity(AT_ONCE), 0);
@@ -146,7 +159,7 @@ impl<I: BothWays> Tiers<I> {
             let deletes = record.kind != Kind::Value;
             let zone = self.log.heap().zone_of(record.reference);
             let counts = Counts {
-                bytes: record.len,
+                bytes: 0,
                 packed: record.len,
                 records: 1,
                 tombstones: deletes.into(),
@@ -158,7 +171,8 @@ impl<I: BothWays> Tiers<I> {
             let Ok(found) = (unsafe { self.log.heap().record(record.reference) }) else { return };
             if record.kind == Kind::Range {
                 let (from, to) = (record.key.into(), record.value.into());
-                table.ranges.add(guard, RangeTombstone { from, to, number: record.version });
+                let range = RangeTombstone { from, to, number: record.version };
+                ranges.lock().push((table.subtable.created, range));
                 return;
             }
             table.versions.index().prefetch(Key { bytes: found.key, hash: 0 });
@@ -168,7 +182,7 @@ impl<I: BothWays> Tiers<I> {
             }
         };
         // SAFETY: recovery runs before the store is handed out, so nobody writes.
-        unsafe { self.log.heap().records(memtable, end, each) }?;
+        unsafe { self.log.heap().records_counted(memtable, end, each) }?;
         batch.drain(..).for_each(|(key, version)| self.adopt(guard, table, key, version, retired));
         Ok(count)
     }

@@ -35,6 +35,7 @@ use quipu_parts::sync::{SpinGuard, SpinLock};
 use quipu_parts::versions::Version;
 #[cfg(doc)]
 use quipu_parts::versions::Versions;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,8 +66,8 @@ pub(super) struct Worker {
     pub(super) writer: Writer,
     victim: Option<Victim>,
     pub(super) sweep: Sweep,
-    /// Memtables that snapshots need, and the oldest of these.
-    needed: (Vec<u64>, Option<u64>),
+    /// Memtables that are needed, by their numbers, each with the newest snapshot of that moment.
+    needed: Vec<(u64, u64)>,
 }
 
 impl Worker {
@@ -109,7 +110,7 @@ pub(super) struct Done {
 impl Rewriter {
     pub(super) fn new(epochs: &Collector) -> Rewriter {
         let (participant, writer) = (epochs.register(), Writer::default());
-        let needed = (Vec::new(), None);
+        let needed = Vec::new();
         let worker = Worker { participant, writer, victim: None, sweep: Sweep::default(), needed };
         Rewriter {
             worker: SpinLock::new(worker),
@@ -174,7 +175,8 @@ impl<I: BothWays> Tiers<I> {
             }
         };
         if !may_go && self.twin != Some(Twin::NeededReleased) {
-            needed.0.push(at_work.memtable.number());
+            let newest = writer.horizon.snapshots.last().copied().unwrap_or_default();
+            needed.push((at_work.memtable.number(), newest));
             *victim = None;
             return Ok(true);
         }
@@ -227,22 +229,25 @@ impl<I: BothWays> Tiers<I> {
     }
 
     /// Chooses the next memtable, and finds its records.
-    fn begin(
-        &self,
-        demand: &Demand,
-        (needed, oldest): &mut (Vec<u64>, Option<u64>),
-    ) -> Result<Option<Victim>, Error> {
-        let oldest_now = self.snapshots.oldest();
-        if *oldest != oldest_now {
-            needed.clear();
-            *oldest = oldest_now;
-        }
+    fn begin(&self, demand: &Demand, needed: &mut Vec<(u64, u64)>) -> Result<Option<Victim>, Error> {
+        // As long as a snapshot of that moment is there.
+        let oldest = self.snapshots.oldest();
+        needed.retain(|(_, newest)| oldest.is_some_and(|oldest| oldest <= *newest));
         self.log.end_full();
         let (memtables, retired) = (self.log.memtables(), self.rewriter.retired.lock().clone());
-        let is_left = |number| retired.contains(&number) || needed.contains(&number);
+        let is_needed = |number| needed.iter().any(|(needed, _)| *needed == number);
+        let is_left = |number| retired.contains(&number) || is_needed(number);
+        let mut oldest_of = HashMap::new();
+        for memtable in &memtables {
+            let oldest = oldest_of.entry(memtable.subtable()).or_insert(memtable.number());
+            *oldest = memtable.number().min(*oldest);
+        }
         let candidates: Vec<Candidate> = (memtables.iter().enumerate())
             .filter(|(_, memtable)| !is_left(memtable.number()))
-            .filter_map(|(at, memtable)| self.candidate(at, memtable, &memtables))
+            .filter_map(|(at, memtable)| {
+                let is_oldest = oldest_of[&memtable.subtable()] == memtable.number();
+                self.candidate(at, memtable, is_oldest, oldest.is_some())
+            })
             .collect();
         let Some(chosen) = choose(&candidates, demand.least, demand.numbers.clone()) else { return Ok(None) };
         // The run begins, durably, before anything changes: the memtable may be released without a copy.
@@ -255,17 +260,27 @@ impl<I: BothWays> Tiers<I> {
         Ok(Some(Victim { memtable, records, next: 0 }))
     }
 
-    /// A memtable that has ended, as a candidate.
-    fn candidate(&self, at: usize, memtable: &Memtable, all: &[Arc<Memtable>]) -> Option<Candidate> {
+    /// A memtable that has ended, as a candidate: unless a snapshot needs what it has of live records, or
+    /// there is no room for their copies.
+    fn candidate(
+        &self,
+        at: usize,
+        memtable: &Memtable,
+        is_oldest: bool,
+        has_snapshot: bool,
+    ) -> Option<Candidate> {
         let (end, heap, zones) = (memtable.end()?, self.log.heap(), memtable.zones());
         let zone_size = heap.space().zone_size();
         let capacity = zones.len() as u64 * zone_size;
         let held = heap.usage().of_all(zones, self.region().now());
-        let hides_nothing = if self.is_oldest(memtable, all) { held.tombstones } else { 0 };
+        let hides_nothing = if is_oldest { held.tombstones } else { 0 };
         let stays = held.records.saturating_sub(held.dead.max(held.expired) + hides_nothing);
         // Copies share headers and last lines, and leave a little at the ends of zones.
         let packed = held.bytes_of(stays) + stays.div_ceil(BATCH as u64) * (CHUNK_HEADER + LINE);
         let packed = packed + packed / ENDS;
+        if stays > 0 && (has_snapshot || packed > u64::from(heap.space().free_zones()) * zone_size) {
+            return None;
+        }
         let gone = held.bytes.saturating_sub(packed);
         // A full zone leaves less than the longest record. More of it shows that a run ended there, and a
         // copy leaves no such rest.
@@ -299,14 +314,20 @@ impl<I: BothWays> Tiers<I> {
         writer.item.clear();
         self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);
         let longest = self.log.heap().space().zone_size() / ENDS;
+        let shown_from = writer.horizon.snapshots.last().copied();
         let (mut may_go, mut bytes, mut copies) = (true, 0, Vec::new());
         for record in &records {
+            if !may_go {
+                return Ok(false);
+            }
             let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
             let deletes = record.kind == Kind::Tombstone || self.has_expired(record);
             if record.kind == Kind::Range {
-                self.note_dead(&Version::new(record.sequence, record.reference, true));
                 if !is_oldest {
                     let content = Content { kind: Kind::Range, ..Content::value(record.key, record.value) };
+                    if !writer.item.is_empty() && writer.item.len() + record.len > longest {
+                        self.move_item(guard, table, writer)?;
+                    }
                     writer.item.chunk(table.number).push_copy(&content, record.version);
                 }
                 continue;
@@ -319,9 +340,11 @@ impl<I: BothWays> Tiers<I> {
                     list.is_some_and(|list| list.deletes(record.key, version.number, u64::MAX))
                 };
                 is_newest = versions.first().is_some_and(|newest| is_here(newest) && !is_deleted(newest));
-                may_go &= is_newest || !versions.iter().any(is_here);
                 let hides_nothing = is_oldest || self.twin == Some(Twin::TombstoneDroppedEarly);
                 is_left = is_newest && deletes && hides_nothing && versions.len() == 1;
+                // A copy does not free what a snapshot shows.
+                let is_shown = shown_from.is_some_and(|newest| newest >= versions[0].number);
+                may_go &= is_left || is_newest && !is_shown || !versions.iter().any(is_here);
                 if is_left {
                     versions.clear();
                 }

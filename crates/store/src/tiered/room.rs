@@ -22,7 +22,7 @@ impl<I: BothWays> Tiers<I> {
     pub(super) fn leaves(&self, purpose: Purpose) -> u32 {
         match purpose {
             Purpose::Put => self.reserve,
-            Purpose::Delete => self.reserve / 2,
+            Purpose::Delete => self.reserve_of_moves,
             Purpose::Move => 0,
         }
     }
@@ -80,13 +80,18 @@ impl<I: BothWays> Tiers<I> {
             self.end(session);
             let space = self.log.heap().space();
             let demand = Demand { least: LEAST, numbers: 0..self.log.heap().clock().draw(space) };
-            let mut patience = Patience::new(self.region());
+            let (mut patience, mut has_sealed) = (Patience::new(self.region()), false);
             loop {
                 self.release_all_ripe();
                 if space.free_zones() > self.leaves(purpose) {
                     return Ok(());
                 }
                 let has_worked = self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))?;
+                if !has_worked && !has_sealed {
+                    has_sealed = true;
+                    self.seal_superseded()?;
+                    continue;
+                }
                 // Readers that were here when the last memtable was rewritten will soon have left.
                 let goes_on = has_worked || self.rewriter.waits() && patience.lasts();
                 if !goes_on {

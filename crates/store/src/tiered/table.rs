@@ -3,7 +3,7 @@
 use super::Tiers;
 use super::ranges::Ranges;
 use crate::types::error::Error;
-use crate::types::table::{Table as Handle, TableStats};
+use crate::types::table::{Table as Handle, TableId, TableStats};
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::chain::{ChainHeap, Subtable};
 use quipu_parts::index::BothWays;
@@ -19,6 +19,7 @@ pub(super) const DEFAULT: &str = "default";
 pub(super) struct Table<I: BothWays> {
     /// Its number in this run, which no other has.
     pub(super) number: usize,
+    pub(super) id: TableId,
     pub(super) subtable: Subtable,
     pub(super) versions: Versions<I>,
     /// Range tombstones whose keys are not swept.
@@ -30,6 +31,8 @@ pub(super) struct Table<I: BothWays> {
 pub(super) struct Tables<I: BothWays> {
     index: fn() -> I,
     epochs: Collector,
+    /// Of the pool, in the handles of its tables.
+    pool: u64,
     all: SpinLock<All<I>>,
     /// Held by the thread that creates or drops a table.
     changing: SpinLock<()>,
@@ -48,7 +51,7 @@ impl<I: BothWays> Table<I> {
     }
 
     fn handle(&self) -> Handle {
-        Handle { name: self.subtable.name.clone(), id: self.subtable.created }
+        Handle { name: self.subtable.name.clone(), id: self.id }
     }
 }
 
@@ -56,28 +59,37 @@ impl<I: BothWays> Tables<I> {
     /// The tables of a pool, with empty indexes.
     pub(super) fn new(heap: &ChainHeap, index: fn() -> I, epochs: &Collector) -> Result<Tables<I>, Error> {
         let all = SpinLock::new(All { tables: Vec::new(), next: 0 });
-        let tables = Tables { index, epochs: epochs.clone(), all, changing: SpinLock::default() };
-        heap.subtables()?.into_iter().for_each(|subtable| drop(tables.add(subtable)));
+        let pool = heap.certifier().key_hash(b"tables");
+        let tables = Tables { index, epochs: epochs.clone(), pool, all, changing: SpinLock::default() };
+        for subtable in heap.subtables()? {
+            let table = tables.table(subtable);
+            tables.add(table);
+        }
         match tables.named(DEFAULT) {
             Some(_) => Ok(tables),
             None => Err(Error::damaged("the object of the default table", 0, 0)),
         }
     }
 
-    fn add(&self, subtable: Subtable) -> Arc<Table<I>> {
-        let versions = Versions::new((self.index)(), self.epochs.clone());
-        let mut all = self.all.lock();
-        let table = Table {
-            number: all.next,
+    /// A table with an empty index, and a number of its own.
+    fn table(&self, subtable: Subtable) -> Arc<Table<I>> {
+        let number = {
+            let mut all = self.all.lock();
+            all.next += 1;
+            all.next - 1
+        };
+        Arc::new(Table {
+            number,
+            id: TableId { pool: self.pool, created: subtable.created },
             subtable,
-            versions,
+            versions: Versions::new((self.index)(), self.epochs.clone()),
             ranges: Ranges::default(),
             is_dropped: AtomicBool::new(false),
-        };
-        let table = Arc::new(table);
-        all.next += 1;
-        all.tables.push(table.clone());
-        table
+        })
+    }
+
+    fn add(&self, table: Arc<Table<I>>) {
+        self.all.lock().tables.push(table);
     }
 
     /// All of them, in the order in which they were created.
@@ -90,9 +102,18 @@ impl<I: BothWays> Tables<I> {
     }
 
     /// The table of a handle.
-    pub(super) fn of(&self, id: u64) -> Result<Arc<Table<I>>, Error> {
+    pub(super) fn of(&self, id: TableId) -> Result<Arc<Table<I>>, Error> {
+        if id.pool != self.pool {
+            return Err(Error::Option("the table is of another store".into()));
+        }
+        self.created(id.created)
+    }
+
+    /// The table that was created with this number.
+    pub(super) fn created(&self, created: u64) -> Result<Arc<Table<I>>, Error> {
         let all = self.all.lock();
-        all.tables.iter().find(|table| table.subtable.created == id).cloned().ok_or(Error::TableDropped)
+        let found = all.tables.iter().find(|table| table.subtable.created == created);
+        found.cloned().ok_or(Error::TableDropped)
     }
 
     /// The default table.
@@ -110,8 +131,9 @@ impl<I: BothWays> Tiers<I> {
             return Err(Error::TableExists { name: name.into() });
         }
         let subtable = self.log.heap().create_subtable(name)?;
-        let table = self.tables.add(subtable);
+        let table = self.tables.table(subtable);
         self.log.open(table.number, table.subtable.created)?;
+        self.tables.add(table.clone());
         Ok(table.handle())
     }
 
@@ -122,7 +144,7 @@ impl<I: BothWays> Tiers<I> {
 
     /// Drops a table, with all that it holds: durably when this returns, and a crash before leaves all of it
     /// or nothing.
-    pub(super) fn drop_table(&self, id: u64) -> Result<(), Error> {
+    pub(super) fn drop_table(&self, id: TableId) -> Result<(), Error> {
         self.admission.admit()?;
         let _alone = self.tables.changing.lock();
         let table = self.tables.of(id)?;
@@ -131,7 +153,7 @@ impl<I: BothWays> Tiers<I> {
         }
         // No memtable of it is rewritten meanwhile.
         let mut worker = self.rewriter.worker();
-        worker.leave(id);
+        worker.leave(id.created);
         // The run begins, durably, before anything changes.
         self.log.heap().clock().begin(self.log.heap().space());
         let dropped = self.log.drop_subtable(table.number, &table.subtable, &self.anchor)?;
@@ -142,10 +164,10 @@ impl<I: BothWays> Tiers<I> {
     }
 
     /// The size of a table.
-    pub(super) fn table_stats(&self, id: u64) -> Result<TableStats, Error> {
+    pub(super) fn table_stats(&self, id: TableId) -> Result<TableStats, Error> {
         self.tables.of(id)?;
         let memtables = self.log.memtables();
-        let own = memtables.iter().filter(|memtable| memtable.subtable() == id);
+        let own = memtables.iter().filter(|memtable| memtable.subtable() == id.created);
         let zones: Vec<_> = own.flat_map(|memtable| memtable.zones()).collect();
         let held = self.log.heap().usage().of_all(zones.iter().copied(), 0);
         let zone_size = self.log.heap().space().zone_size();

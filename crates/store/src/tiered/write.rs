@@ -6,7 +6,7 @@ use crate::engine::{AT_ONCE, Decide, Decision};
 use crate::options::{Granted, Twin};
 use crate::types::batch::WriteBatch;
 use crate::types::change::{Entry, Expiry};
-use crate::types::error::{Error, ErrorKind};
+use crate::types::error::Error;
 use quipu_medium::Node;
 use quipu_parts::commit::ring::Place;
 use quipu_parts::epoch::Guard;
@@ -14,6 +14,7 @@ use quipu_parts::heap::chain::{CHUNK_HEADER, RecordFound, Supply, Written};
 use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::{Content, Kind};
 use quipu_parts::versions::{RangeTombstone, Version};
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ impl<I: BothWays> Tiers<I> {
         self.check_key(content.key)?;
         self.check_value(content.value)?;
         let (key, purpose) = (self.key(content.key), Purpose::of(content.kind));
-        self.with_room(session, purpose, |tiers, session| {
+        self.with_room(session, &Cell::new(purpose), |tiers, session| {
             let Session { participant, table, writer, node } = session;
             let guard = participant.pin();
             tiers.stripes.prefetch(key.hash);
@@ -64,8 +65,9 @@ impl<I: BothWays> Tiers<I> {
     ) -> Result<(), Error> {
         self.check_key(bytes)?;
         let key = self.key(bytes);
-        // A deletion finds room where a put finds none.
-        self.with_room(session, Purpose::Put, |tiers, session| {
+        // Until the decision is known.
+        let purpose = Cell::new(Purpose::Delete);
+        self.with_room(session, &purpose, |tiers, session| {
             let Session { participant, table, writer, node } = session;
             let guard = participant.pin();
             table.check()?;
@@ -92,8 +94,8 @@ impl<I: BothWays> Tiers<I> {
                 Some(content) => {
                     writer.item.clear();
                     writer.item.chunk(table.number).push(&content);
-                    let purpose = Purpose::of(content.kind);
-                    tiers.write(&guard, (&[table], near), writer, (purpose, *node))?
+                    purpose.set(Purpose::of(content.kind));
+                    tiers.write(&guard, (&[table], near), writer, (purpose.get(), *node))?
                 }
             };
             drop(stripe);
@@ -130,7 +132,7 @@ impl<I: BothWays> Tiers<I> {
             self.check_value(content.value)?;
             let table = match (table, writes.last()) {
                 (None, _) => session.table.clone(),
-                (Some(id), Some((last, _))) if last.subtable.created == id => last.clone(),
+                (Some(id), Some((last, _))) if last.id == id => last.clone(),
                 (Some(id), _) => self.tables.of(id)?,
             };
             writes.push((table, content));
@@ -161,7 +163,7 @@ impl<I: BothWays> Tiers<I> {
     where
         I: 'c,
     {
-        self.with_room(session, purpose, |tiers, session| {
+        self.with_room(session, &Cell::new(purpose), |tiers, session| {
             let Session { participant, writer, node, .. } = session;
             let guard = participant.pin();
             writer.item.clear();
@@ -187,13 +189,14 @@ impl<I: BothWays> Tiers<I> {
     pub(super) fn with_room(
         &self,
         session: &mut Session<I>,
-        purpose: Purpose,
+        purpose: &Cell<Purpose>,
         mut write: impl FnMut(&Self, &mut Session<I>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.relieve(purpose)?;
+        self.relieve(purpose.get())?;
         loop {
             match write(self, session) {
-                Err(error) if error.kind() == ErrorKind::Room => self.make_room(session, purpose, error)?,
+                // A full disk has no more room when zones are free.
+                Err(error @ Error::PoolFull { .. }) => self.make_room(session, purpose.get(), error)?,
                 done => return done,
             }
         }

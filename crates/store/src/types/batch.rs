@@ -1,6 +1,6 @@
 //! [`WriteBatch`]: writes that take effect together.
 
-use crate::types::table::Table;
+use crate::types::table::{Table, TableId};
 use quipu_parts::record::{Content, Kind};
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ pub struct WriteBatch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
     /// The table of the writes to come.
-    table: Option<u64>,
+    table: Option<TableId>,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
-    /// The number of its table; `None` for the client's.
-    table: Option<u64>,
+    /// Its table; `None` for the client's.
+    table: Option<TableId>,
     kind: Kind,
     expires: u64,
     key: Range<usize>,
@@ -102,8 +102,8 @@ impl WriteBatch {
         self.entries.iter().any(|entry| entry.table.is_some())
     }
 
-    /// The writes with the numbers of their tables, in order.
-    pub(crate) fn writes(&self) -> impl ExactSizeIterator<Item = (Option<u64>, Content<'_>)> + Clone {
+    /// The writes with their tables, in order.
+    pub(crate) fn writes(&self) -> impl ExactSizeIterator<Item = (Option<TableId>, Content<'_>)> + Clone {
         self.entries.iter().map(|entry| entry.table).zip(self.contents())
     }
 

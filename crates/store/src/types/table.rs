@@ -4,8 +4,16 @@
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Table {
     pub(crate) name: String,
-    /// The number that it was created with.
-    pub(crate) id: u64,
+    pub(crate) id: TableId,
+}
+
+/// Which table of which pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TableId {
+    /// A number that pools do not share.
+    pub(crate) pool: u64,
+    /// The number that the table was created with.
+    pub(crate) created: u64,
 }
 
 impl Table {

@@ -22,8 +22,8 @@ pub const ANCHOR_LEN: u64 = 256;
 
 /// Flag of a record: the version that it is a copy of follows.
 pub(super) const MOVED: u8 = 2;
-/// Bytes of that version.
-const VERSION_FIELD: u64 = 8;
+/// Bytes of the version of a copy.
+pub const VERSION_FIELD: u64 = 8;
 
 /// A chunk that holds records.
 pub(super) const DATA: u8 = 1;

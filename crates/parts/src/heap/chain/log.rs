@@ -316,11 +316,15 @@ impl ChainLog {
         self.heap.release(memtable);
     }
 
-    /// Ends the writes to a subtable, and returns the last number that it had. Its memtables do not end.
+    /// Ends the writes to a subtable, and returns a number that none of them is above. Its memtables do not
+    /// end.
     pub(super) fn leave(&self, table: usize) -> Result<u64, Poisoned> {
         let _alone = self.preparing.lock();
-        let open = self.ring.turn()?.state().0.get_mut(table).and_then(Option::take);
-        Ok(open.and_then(|open| open.tail).map_or(0, |tail| tail.close().0.last))
+        let mut turn = self.ring.turn()?;
+        let open = turn.state().0.get_mut(table).and_then(Option::take);
+        // A zone that was ready is the memtable's.
+        open.and_then(|open| open.tail).map(Tail::close);
+        Ok(turn.last())
     }
 
     /// Takes the memtables of a subtable out of the log.

@@ -331,7 +331,8 @@ impl ChainHeap {
         memtable.give_back(slots as usize).into_iter().for_each(|zone| self.release_zone(zone));
     }
 
-    /// Releases a memtable: its object, so that it is gone, and then its zones. A second release does nothing.
+    /// Releases a memtable: its object, so that it is gone, and then its zones. A second release does
+    /// nothing.
     pub fn release(&self, memtable: &Memtable) {
         if memtable.released.swap(1, Ordering::AcqRel) != 0 {
             return;

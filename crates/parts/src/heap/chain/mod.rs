@@ -60,7 +60,9 @@ mod walk;
 pub use chunk::Chunk;
 pub use group::{GroupClient, GroupSettings, Groups};
 pub use item::{Item, Written};
-pub use layout::{ANCHOR_LEN, CHUNK_HEADER, FIRST_CHUNK, MEMTABLE_LEN, RECORD_HEADER, format_tables};
+pub use layout::{
+    ANCHOR_LEN, CHUNK_HEADER, FIRST_CHUNK, MEMTABLE_LEN, RECORD_HEADER, VERSION_FIELD, format_tables,
+};
 pub use log::ChainLog;
 #[doc(hidden)]
 pub use memtable::ChainTwin;

@@ -202,6 +202,10 @@ impl ChainHeap {
         };
         // SAFETY: writers share the heap, and this one is borrowed for its caller alone.
         let reached = unsafe { self.walk(memtable, end, note) }?;
+        if end.is_none() {
+            // SAFETY: as above.
+            unsafe { self.floors_behind(memtable, reached, |floor| evidence.known(floor)) };
+        }
         if end.is_some() && reached != end {
             let offset = self.object_offset(memtable.object);
             return Err(ChainError::Damaged { what: MISSING, offset });

@@ -57,8 +57,8 @@ pub struct Held {
 impl Held {
     /// Bytes of so many of its records, about, without the headers of their chunks.
     pub fn bytes_of(&self, records: u64) -> u64 {
-        // Both are below 2^32 for each zone, and a memtable has few zones.
-        (self.packed * records).checked_div(self.records).unwrap_or_default()
+        let all = u128::from(self.packed) * u128::from(records);
+        all.checked_div(self.records.into()).unwrap_or_default() as u64
     }
 
     /// Records that are not superseded.

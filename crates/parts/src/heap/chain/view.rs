@@ -60,6 +60,9 @@ pub(super) fn parse(bytes: &[u8], reference: Reference, at: u64) -> Result<Recor
         }
     };
     let (expires, version) = (field(EXPIRES, 0), field(MOVED, sequence));
+    if version > sequence {
+        return Err(damaged());
+    }
     let (key, value) = (&bytes[key_at..value_at], &bytes[value_at..value_end]);
     Ok(RecordFound { sequence, kind, key, value, version, expires, reference, len })
 }

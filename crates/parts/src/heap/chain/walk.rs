@@ -3,6 +3,7 @@
 use super::cut::{Fact, Missing};
 use super::layout::{CHUNK_HEADER, ChainChunk, DATA, FIRST_CHUNK, hash_of_records};
 use super::memtable::{ChainHeap, Memtable};
+use super::usage::Counts;
 use super::view::{RecordFound, parse, split_record};
 use crate::commit::ring::Poisoned;
 use crate::heap::Reference;
@@ -99,6 +100,10 @@ impl ChunkFound {
         self.place + (self.len / LINE) as u32
     }
 }
+
+/// Bytes that a look behind the end of a walk proves at most, in sizes of a zone: values may be full of bytes
+/// that look like headers.
+const MOST_EFFORT: u64 = 4;
 
 /// A memtable whose chunks end before its end mark.
 pub(super) const MISSING: &str = "a chunk before the end of the memtable";
@@ -205,6 +210,55 @@ impl ChainHeap {
         Ok(reached)
     }
 
+    /// Shows the floors of chunks that prove themselves behind the end of a walk. A chunk with a floor shows
+    /// that all up to it was durable: without this, damage in an open memtable would pass for its end.
+    ///
+    /// # Safety
+    /// Nobody writes to the memtable meanwhile.
+    pub(super) unsafe fn floors_behind(
+        &self,
+        memtable: &Memtable,
+        reached: Option<u32>,
+        mut each: impl FnMut(u64),
+    ) {
+        let (zone_size, mut scratch) = (self.space.zone_size(), Vec::new());
+        for (zone, slot) in memtable.zones().into_iter().zip(0..) {
+            let (start, mut offset) = (self.space.zone_offset(zone), FIRST_CHUNK);
+            let mut effort = MOST_EFFORT * zone_size;
+            while offset < zone_size {
+                let (place, room) = (memtable.place(slot, offset), zone_size - offset);
+                let is_behind = reached.is_none_or(|reached| place >= reached);
+                // SAFETY: as the caller promises.
+                let claimed = unsafe { self.claimed_len(start + offset, room) };
+                let Some(len) = claimed.filter(|len| is_behind && *len <= effort) else {
+                    offset += LINE;
+                    continue;
+                };
+                effort -= len;
+                // SAFETY: as the caller promises.
+                match unsafe { self.prove(memtable.key, place, start + offset, room, &mut scratch) } {
+                    Ok(Some(chunk)) => {
+                        each(chunk.floor);
+                        offset += chunk.len;
+                    }
+                    _ => offset += LINE,
+                }
+            }
+        }
+    }
+
+    /// The length that the header of a chunk claims, if it fits.
+    ///
+    /// # Safety
+    /// Nobody writes there meanwhile.
+    unsafe fn claimed_len(&self, at: u64, room: u64) -> Option<u64> {
+        // SAFETY: as the caller promises.
+        let bytes = unsafe { self.region().bytes(at, CHUNK_HEADER.min(room)) }?;
+        let (header, _) = ChainChunk::ref_from_prefix(bytes).ok()?;
+        let len = u64::from(header.len.get());
+        (len > CHUNK_HEADER && len <= room && header.kind == DATA).then_some(len)
+    }
+
     /// Shows all records of a memtable that has ended, in the order of their numbers.
     ///
     /// # Errors
@@ -216,10 +270,44 @@ impl ChainHeap {
         &self,
         memtable: &Memtable,
         end: u32,
+        each: impl FnMut(RecordFound<'_>),
+    ) -> Result<(), ChainError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.chunks_and_records(memtable, end, |_, _| (), each) }
+    }
+
+    /// As [`records`](ChainHeap::records), and notes the bytes of their chunks in the counts of the zones.
+    ///
+    /// # Errors
+    /// Likewise.
+    ///
+    /// # Safety
+    /// Likewise.
+    pub unsafe fn records_counted(
+        &self,
+        memtable: &Memtable,
+        end: u32,
+        each: impl FnMut(RecordFound<'_>),
+    ) -> Result<(), ChainError> {
+        let count = |zone, bytes| self.usage().note_written(zone, &Counts { bytes, ..Counts::default() });
+        // SAFETY: as the caller promises.
+        unsafe { self.chunks_and_records(memtable, end, count, each) }
+    }
+
+    /// Shows the zones and bytes of chunks, and their records.
+    ///
+    /// # Safety
+    /// As for [`records`](ChainHeap::records).
+    unsafe fn chunks_and_records(
+        &self,
+        memtable: &Memtable,
+        end: u32,
+        mut chunk_of: impl FnMut(ZoneId, u64),
         mut each: impl FnMut(RecordFound<'_>),
     ) -> Result<(), ChainError> {
         let shift = self.space.zone_size().trailing_zeros();
         let show = |chunk: &ChunkFound, zone: ZoneId, offset: u64| {
+            chunk_of(zone, chunk.len);
             let at = self.space.zone_offset(zone) + offset;
             // SAFETY: as the caller promises; the chunk has been proved, so that its bytes are in the zone.
             let bytes = unsafe { self.region().bytes_in_pieces(at, chunk.len) }.expect("proved");

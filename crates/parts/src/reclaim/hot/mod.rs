@@ -7,8 +7,8 @@
 //!
 //! - `KeySet`: the hottest keys, read-only, two bytes a key, one cache line a question. An answer may be
 //!   wrong, since it only decides where a record is placed.
-//! - [`Current`](crate::epoch::Current): the set in use. A new set replaces it without a lock on the readers' side; [`crate::epoch`]
-//!   frees the old one when no reader can still see it.
+//! - The set in use is in a [`Current`](crate::epoch::Current). A new set replaces it without a lock on the
+//!   readers' side; [`crate::epoch`] frees the old one when no reader can still see it.
 //! - [`Sampler`]: one for each client. It counts how often the set says yes and, when told to, samples keys.
 //! - [`HotSet`]: one for each store. A background thread calls [`HotSet::tend`] now and then. Its phases:
 //!   1. *Sampling*, at the beginning and after a shift: clients sample keys until there are enough; an old

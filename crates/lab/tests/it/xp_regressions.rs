@@ -1,0 +1,103 @@
+//! Faults of design `xp` that were found once.
+
+use quipu::{Design, Error, Options, Store, WriteBatch};
+use quipu_medium::sim::SimOptions;
+use quipu_medium::{MediumError, Pages, Region};
+use std::ops::Bound::{Excluded, Included};
+
+fn options() -> Options {
+    Options::new().design(Design::XP).cleaner(false).zone_size(64 << 10)
+}
+
+fn store() -> Store {
+    Store::create_on(Region::dram(16 << 20, Pages::Ordinary).unwrap(), &options()).unwrap()
+}
+
+/// A version that a range tombstone deletes is needed by no snapshot behind it, whatever else the key has.
+#[test]
+fn a_snapshot_behind_a_range_delete_never_shows_its_keys() {
+    let store = store();
+    let mut client = store.client();
+    client.put(b"k", b"old").unwrap();
+    let before = store.snapshot().unwrap();
+    client.delete_range(Included(b"a"), Excluded(b"z")).unwrap();
+    let behind = store.snapshot().unwrap();
+    client.put(b"k", b"new").unwrap();
+    assert_eq!(client.pin_at(&before).unwrap().get(b"k").unwrap().as_deref(), Some(&b"old"[..]));
+    drop(before);
+    for _ in 0..3 {
+        store.compact().unwrap();
+        assert_eq!(client.pin_at(&behind).unwrap().get(b"k").unwrap(), None);
+    }
+}
+
+/// Memtables with range tombstones of one table are recovered by two threads at once.
+#[test]
+fn no_range_delete_is_lost_in_recovery() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let store = Store::create(&path, &options().size(16 << 20)).unwrap();
+    let mut client = store.client();
+    let key = |number: u32| format!("key {number:08}").into_bytes();
+    (0..800).for_each(|number| client.put(&key(number), &[1; 200]).unwrap());
+    for number in 0..800 {
+        client.delete_range(Included(&key(number)), Excluded(&key(number + 1))).unwrap();
+        client.put(format!("other {number:08}").as_bytes(), &[1; 1000]).unwrap();
+    }
+    drop(client);
+    drop(store);
+    let store = Store::open(&path, &options().recovery_threads(2)).unwrap();
+    assert_eq!(store.client().pin().prefix(b"key ").unwrap().count(), 0);
+    assert_eq!(store.stats().records, 800);
+}
+
+/// Two pools number their tables alike.
+#[test]
+fn a_handle_of_another_store_is_refused() {
+    let (one, mut two) = (store(), store());
+    let (own, _other) = (one.create_table("a").unwrap(), two.create_table("b").unwrap());
+    let mut batch = WriteBatch::new();
+    batch.on(&own).put(b"k", b"v");
+    let refused = [
+        two.client().on(&own).map(drop),
+        two.client().write(&batch),
+        two.table_stats(&own).map(drop),
+        two.drop_table(&own),
+    ];
+    for error in refused {
+        assert!(matches!(&error, Err(Error::Option(text)) if text.contains("another store")), "{error:?}");
+    }
+    assert_eq!(two.tables().unwrap().len(), 2);
+    assert!(two.check(&|_, _| {}).unwrap().is_sound());
+}
+
+/// The index may forget a deleted key before the memtable of its records is released.
+#[test]
+fn a_check_knows_keys_that_are_forgotten() {
+    let mut store = store();
+    let mut client = store.client();
+    client.put(b"a", b"1").unwrap();
+    client.delete(b"a").unwrap();
+    client.put(b"b", b"1").unwrap();
+    client.put(b"c", b"1").unwrap();
+    client.put(b"c", b"2").unwrap();
+    drop(client);
+    let snapshot = store.snapshot().unwrap();
+    store.compact().unwrap();
+    let report = store.check(&|_, _| {}).unwrap();
+    assert!(report.is_sound(), "{}", report.damage);
+    drop(snapshot);
+}
+
+/// Free zones without storage behind them are no room.
+#[test]
+fn a_full_disk_is_told_and_nobody_waits_for_it() {
+    let region = Region::sim(SimOptions { len: 4 << 20, ..SimOptions::default() });
+    let sim = region.simulator().unwrap().clone();
+    let store = Store::create_on(region.clone(), &options().zone_size(16 << 10)).unwrap();
+    let mut client = store.client();
+    sim.fail_reserve_after(2);
+    let refused = (0..1000u64).find_map(|number| client.put(&number.to_le_bytes(), &[1; 700]).err());
+    assert!(matches!(refused, Some(Error::Medium(MediumError::DiskFull { .. }))), "{refused:?}");
+    assert!(client.get(&0u64.to_le_bytes()).unwrap().is_some());
+}
