@@ -38,7 +38,7 @@ use quipu_parts::versions::Versions;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Records that are written anew as one item.
 const BATCH: usize = 64;
@@ -56,11 +56,14 @@ pub(super) struct Rewriter {
     retired: SpinLock<Vec<u64>>,
     pub(super) bell: Arc<Bell>,
     pub(super) stalls: StallCounts,
+    /// Free zones at which a writer found nothing to rewrite; `u32::MAX` if it found something.
+    pub(super) nothing_at: AtomicU32,
     moved_bytes: AtomicU64,
     moved_records: AtomicU64,
     freed_zones: AtomicU64,
 }
 
+/// The state of the thread that rewrites.
 pub(super) struct Worker {
     pub(super) participant: Participant,
     pub(super) writer: Writer,
@@ -118,6 +121,7 @@ impl Rewriter {
             retired: SpinLock::default(),
             bell: Arc::default(),
             stalls: StallCounts::default(),
+            nothing_at: AtomicU32::new(u32::MAX),
             moved_bytes: AtomicU64::new(0),
             moved_records: AtomicU64::new(0),
             freed_zones: AtomicU64::new(0),
@@ -174,7 +178,7 @@ impl<I: BothWays> Tiers<I> {
                 return Err(error);
             }
         };
-        if !may_go && self.twin != Some(Twin::NeededReleased) {
+        if !may_go {
             let newest = writer.horizon.snapshots.last().copied().unwrap_or_default();
             needed.push((at_work.memtable.number(), newest));
             *victim = None;
@@ -316,10 +320,8 @@ impl<I: BothWays> Tiers<I> {
         let longest = self.log.heap().space().zone_size() / ENDS;
         let shown_from = writer.horizon.snapshots.last().copied();
         let (mut may_go, mut bytes, mut copies) = (true, 0, Vec::new());
+        let is_released_anyway = self.twin == Some(Twin::NeededReleased);
         for record in &records {
-            if !may_go {
-                return Ok(false);
-            }
             let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
             let deletes = record.kind == Kind::Tombstone || self.has_expired(record);
             if record.kind == Kind::Range {
@@ -344,11 +346,15 @@ impl<I: BothWays> Tiers<I> {
                 is_left = is_newest && deletes && hides_nothing && versions.len() == 1;
                 // A copy does not free what a snapshot shows.
                 let is_shown = shown_from.is_some_and(|newest| newest >= versions[0].number);
-                may_go &= is_left || is_newest && !is_shown || !versions.iter().any(is_here);
+                may_go = is_left || is_newest && !is_shown || !versions.iter().any(is_here);
+                may_go |= is_released_anyway;
                 if is_left {
                     versions.clear();
                 }
             })?;
+            if !may_go {
+                return Ok(false);
+            }
             if is_left {
                 self.note_dead(&Version::new(
                     record.sequence,
@@ -375,7 +381,7 @@ impl<I: BothWays> Tiers<I> {
         for record in &copies {
             let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
             self.tidy(guard, table, writer, record.key, |versions| {
-                may_go &= !versions.iter().any(is_here);
+                may_go &= is_released_anyway || !versions.iter().any(is_here);
             })?;
         }
         drop(stripes);

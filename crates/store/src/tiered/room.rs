@@ -10,6 +10,7 @@ use crate::walk::patience::Patience;
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::BothWays;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A writer that finds no room rewrites a memtable that gives back one part in so many.
 const LEAST: u64 = 32;
@@ -45,25 +46,32 @@ impl<I: BothWays> Tiers<I> {
         self.reserve + (self.log.heap().space().zone_count() / 16).max(1)
     }
 
-    /// An error if writes are refused. Makes some room ahead of a put, if little is left. The caller holds
+    /// An error if writes are refused. Makes some room ahead of a write, if little is left. The caller holds
     /// no lock.
     #[inline(always)]
-    pub(super) fn relieve(&self, purpose: Purpose) -> Result<(), Error> {
+    pub(super) fn relieve(&self) -> Result<(), Error> {
         self.admission.admit()?;
         let left = self.log.heap().space().free_zones();
-        if left < self.low_water() && purpose == Purpose::Put { self.relieve_some(left) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn relieve_some(&self, left: u32) -> Result<(), Error> {
-        let has_cleaner = self.rewriter.bell.ring();
-        if !has_cleaner || left <= self.reserve {
-            self.rewriter.stalls.note_help();
-            self.rewrite_step(&Demand { least: LEAST_AHEAD, numbers: 0..u64::MAX })
-                .map(drop)
-                .or_else(room)?;
+        if left < self.low_water() {
+            self.relieve_some(left);
         }
         Ok(())
+    }
+
+    /// Takes a step of the cleaner's work. Whatever hinders it need not hinder the write, which meets its own
+    /// errors.
+    #[cold]
+    fn relieve_some(&self, left: u32) {
+        let has_cleaner = self.rewriter.bell.ring();
+        let is_due = !has_cleaner || left <= self.reserve;
+        // The search for a memtable looks at all of them: in vain, until zones have come or gone.
+        if !is_due || self.rewriter.nothing_at.load(Ordering::Relaxed) == left {
+            return;
+        }
+        self.rewriter.stalls.note_help();
+        let has_worked = self.rewrite_step(&Demand { least: LEAST_AHEAD, numbers: 0..u64::MAX });
+        let nothing_at = if matches!(has_worked, Ok(true)) { u32::MAX } else { left };
+        self.rewriter.nothing_at.store(nothing_at, Ordering::Relaxed);
     }
 
     /// Makes room for a write that met this error, or returns it. The caller holds no lock.

@@ -192,7 +192,7 @@ impl<I: BothWays> Tiers<I> {
         purpose: &Cell<Purpose>,
         mut write: impl FnMut(&Self, &mut Session<I>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.relieve(purpose.get())?;
+        self.relieve()?;
         loop {
             match write(self, session) {
                 // A full disk has no more room when zones are free.
@@ -213,6 +213,7 @@ impl<I: BothWays> Tiers<I> {
         (purpose, node): (Purpose, Option<Node>),
     ) -> Result<u64, Error> {
         let Writer { item, horizon, retired } = writer;
+        tables.iter().try_for_each(|table| table.check())?;
         if self.is_full_for(purpose) {
             return Err(self.full());
         }
