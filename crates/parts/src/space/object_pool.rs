@@ -44,6 +44,11 @@ impl ObjectPool {
         self.id
     }
 
+    /// Bytes of an object.
+    pub fn object_size(&self) -> u64 {
+        self.object_size
+    }
+
     /// Objects in the pool.
     pub(crate) fn count(&self) -> u32 {
         self.list.count()

@@ -144,7 +144,7 @@ impl<I: Index> Versions<I> {
             unsafe { give_back(word) };
             return Err(error);
         }
-        self.count(word, at.0, u64::wrapping_add);
+        self.count(word, at.0, |bytes, more| bytes.fetch_add(more, Ordering::Relaxed));
         self.retire(at.0, old, retired);
         Ok(())
     }
@@ -152,7 +152,7 @@ impl<I: Index> Versions<I> {
     /// Gives back the array of a word that has left the index, once nobody can be reading it.
     fn retire(&self, guard: &Guard<'_>, old: u64, retired: &mut Retired) {
         if has_array(old) {
-            self.count(old, guard, u64::wrapping_sub);
+            self.count(old, guard, |bytes, less| bytes.fetch_sub(less, Ordering::Relaxed));
             retired.words.push(old);
             if retired.words.len() == AT_ONCE {
                 retired.defer(guard);
@@ -166,12 +166,10 @@ impl<I: Index> Versions<I> {
         self.index.upsert(guard, key, word, near, |_| true, &no_hash).map(drop)
     }
 
-    fn count(&self, word: u64, guard: &Guard<'_>, change: fn(u64, u64) -> u64) {
+    fn count(&self, word: u64, guard: &Guard<'_>, change: fn(&AtomicU64, u64) -> u64) {
         // SAFETY: as in `all_of`.
         if let Found::Several(several) = unsafe { found(word, guard) } {
-            let bytes = bytes_of(1 + 2 * several.len());
-            let sum = |sum| Some(change(sum, bytes));
-            let _ = self.bytes.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
+            change(&self.bytes.0, bytes_of(1 + 2 * several.len()));
         }
     }
 

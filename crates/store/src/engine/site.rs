@@ -43,6 +43,14 @@ pub(crate) struct NewPool {
     pub(crate) medium: MediumKind,
 }
 
+impl NewPool {
+    /// That which a pool once was.
+    pub(crate) fn of(space: &Space) -> NewPool {
+        let region = space.region();
+        NewPool { len: region.len(), zone_size: space.zone_size(), medium: region.kind() }
+    }
+}
+
 pub(crate) struct Opened {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) recovery: RecoveryReport,

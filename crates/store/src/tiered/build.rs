@@ -7,6 +7,7 @@ use super::table::Tables;
 use crate::engine::NO_SALVAGE;
 use crate::engine::site::{How, NewPool, Opened, Site};
 use crate::options::Twin;
+use crate::settings::image::refused;
 use crate::settings::memtables::TieredSettings;
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
@@ -89,11 +90,13 @@ impl<I: BothWays + 'static> TieredParts<I> {
         };
         let places = u64::from(slots) * space.zone_size();
         if slots == 0 || places > MEMTABLE.max(space.zone_size()) {
-            return Err(crate::settings::image::refused("the superblock holds a memtable of no release"));
+            return Err(refused("the superblock holds a memtable of no release"));
         }
-        if [POOLS.memtables, recovery::ANCHOR, POOLS.subtables].iter().any(|pool| space.pool(*pool).is_none())
-        {
-            return Err(crate::settings::image::refused("the superblock lacks an object pool of the design"));
+        let is_there =
+            |spec: &PoolSpec| space.pool(spec.id).is_some_and(|pool| pool.object_size() == spec.object_size);
+        let own = object_pools(&NewPool::of(&space));
+        if !own.iter().all(is_there) {
+            return Err(refused("the superblock lacks an object pool of the design"));
         }
         let mut heap = ChainHeap::new(space.clone(), certifier(), site.clock(), POOLS, slots);
         if let Some(twin) = testing.chain {

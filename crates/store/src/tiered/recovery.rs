@@ -144,8 +144,8 @@ impl<I: BothWays> Tiers<I> {
     }
 
     /// Takes the records of a memtable into the index of its table, and returns how many there are.
-    fn take_in(
-        &self,
+    fn take_in<'m>(
+        &'m self,
         guard: &Guard<'_>,
         table: &Table<I>,
         memtable: &Memtable,
@@ -154,7 +154,7 @@ impl<I: BothWays> Tiers<I> {
     ) -> Result<u64, Error> {
         let end = memtable.end().expect("recovery has ended all memtables");
         let (mut batch, mut count) = (Vec::with_capacity(AT_ONCE), 0);
-        let each = |record: RecordFound<'_>| {
+        let each = |record: RecordFound<'m>| {
             count += 1;
             let deletes = record.kind != Kind::Value;
             let zone = self.log.heap().zone_of(record.reference);
@@ -167,21 +167,19 @@ impl<I: BothWays> Tiers<I> {
                 expires: record.expires,
             };
             self.log.heap().usage().note_written(zone, &counts);
-            // SAFETY: nobody releases the memtable while it is recovered.
-            let Ok(found) = (unsafe { self.log.heap().record(record.reference) }) else { return };
             if record.kind == Kind::Range {
                 let (from, to) = (record.key.into(), record.value.into());
                 let range = RangeTombstone { from, to, number: record.version };
                 ranges.lock().push((table.subtable.created, range));
                 return;
             }
-            table.versions.index().prefetch(Key { bytes: found.key, hash: 0 });
-            batch.push((found.key, Version::new(record.sequence, record.reference, deletes)));
+            table.versions.index().prefetch(Key { bytes: record.key, hash: 0 });
+            batch.push((record.key, Version::new(record.sequence, record.reference, deletes)));
             if batch.len() == AT_ONCE {
                 batch.drain(..).for_each(|(key, version)| self.adopt(guard, table, key, version, retired));
             }
         };
-        // SAFETY: recovery runs before the store is handed out, so nobody writes.
+        // SAFETY: recovery runs before the store is handed out, so nobody writes or releases.
         unsafe { self.log.heap().records_counted(memtable, end, each) }?;
         batch.drain(..).for_each(|(key, version)| self.adopt(guard, table, key, version, retired));
         Ok(count)

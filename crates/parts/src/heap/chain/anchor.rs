@@ -41,7 +41,8 @@ impl Anchor {
             let copy = MemtableAnchor::read_from_bytes(&bytes).expect("as long as a copy");
             copy.is_valid(certifier).then_some(Current { copy, which })
         };
-        let newest = [0, 1].into_iter().filter_map(read).max_by_key(|current| current.copy.generation.get());
+        // The number only grows, so it tells the newer copy; generations may wrap.
+        let newest = [0, 1].into_iter().filter_map(read).max_by_key(|current| current.copy.through.get());
         let current = newest.ok_or(ChainError::Damaged { what: "the anchor of the memtables", offset })?;
         Ok(Anchor { offset, current: SpinLock::new(current) })
     }
@@ -62,7 +63,7 @@ impl Anchor {
         let mut current = self.current.lock();
         let MemtableAnchor { generation, through: old, .. } = current.copy;
         let which = 1 - current.which;
-        let copy = MemtableAnchor::new(certifier, generation.get() + 1, through.max(old.get()));
+        let copy = MemtableAnchor::new(certifier, generation.get().wrapping_add(1), through.max(old.get()));
         region.write_nt(self.offset + which * LINE, copy.as_bytes());
         region.fence();
         *current = Current { copy, which };

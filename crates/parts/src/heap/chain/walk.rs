@@ -222,15 +222,16 @@ impl ChainHeap {
         mut each: impl FnMut(u64),
     ) {
         let (zone_size, mut scratch) = (self.space.zone_size(), Vec::new());
+        let behind = u64::from(reached.unwrap_or_default()) * LINE;
         for (zone, slot) in memtable.zones().into_iter().zip(0..) {
-            let (start, mut offset) = (self.space.zone_offset(zone), FIRST_CHUNK);
+            let start = self.space.zone_offset(zone);
+            let mut offset = behind.saturating_sub(u64::from(slot) * zone_size).max(FIRST_CHUNK);
             let mut effort = MOST_EFFORT * zone_size;
             while offset < zone_size {
                 let (place, room) = (memtable.place(slot, offset), zone_size - offset);
-                let is_behind = reached.is_none_or(|reached| place >= reached);
                 // SAFETY: as the caller promises.
                 let claimed = unsafe { self.claimed_len(start + offset, room) };
-                let Some(len) = claimed.filter(|len| is_behind && *len <= effort) else {
+                let Some(len) = claimed.filter(|len| *len <= effort) else {
                     offset += LINE;
                     continue;
                 };
@@ -265,12 +266,13 @@ impl ChainHeap {
     /// As for a walk, and [`ChainError::Damaged`] if the chunks end before `end`.
     ///
     /// # Safety
-    /// The memtable has ended, so that nobody writes to it, and it is not released meanwhile.
-    pub unsafe fn records(
-        &self,
+    /// The memtable has ended, so that nobody writes to it, and it is not released as long as the records that
+    /// are shown are in use.
+    pub unsafe fn records<'m>(
+        &'m self,
         memtable: &Memtable,
         end: u32,
-        each: impl FnMut(RecordFound<'_>),
+        each: impl FnMut(RecordFound<'m>),
     ) -> Result<(), ChainError> {
         // SAFETY: as the caller promises.
         unsafe { self.chunks_and_records(memtable, end, |_, _| (), each) }
@@ -283,11 +285,11 @@ impl ChainHeap {
     ///
     /// # Safety
     /// Likewise.
-    pub unsafe fn records_counted(
-        &self,
+    pub unsafe fn records_counted<'m>(
+        &'m self,
         memtable: &Memtable,
         end: u32,
-        each: impl FnMut(RecordFound<'_>),
+        each: impl FnMut(RecordFound<'m>),
     ) -> Result<(), ChainError> {
         let count = |zone, bytes| self.usage().note_written(zone, &Counts { bytes, ..Counts::default() });
         // SAFETY: as the caller promises.
@@ -298,12 +300,12 @@ impl ChainHeap {
     ///
     /// # Safety
     /// As for [`records`](ChainHeap::records).
-    unsafe fn chunks_and_records(
-        &self,
+    unsafe fn chunks_and_records<'m>(
+        &'m self,
         memtable: &Memtable,
         end: u32,
         mut chunk_of: impl FnMut(ZoneId, u64),
-        mut each: impl FnMut(RecordFound<'_>),
+        mut each: impl FnMut(RecordFound<'m>),
     ) -> Result<(), ChainError> {
         let shift = self.space.zone_size().trailing_zeros();
         let show = |chunk: &ChunkFound, zone: ZoneId, offset: u64| {
