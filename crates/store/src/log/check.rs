@@ -8,6 +8,7 @@ mod lost;
 use crate::log::{Batch, Spine, reference_of};
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
+use crate::walk::proof::damage_of_space;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::{Found, ScanError};
 use quipu_parts::index::Index;
@@ -26,15 +27,7 @@ pub(crate) fn check<I: Index>(
     let mut places = Vec::new();
     let mut complain = |what: String, offset, len| places.push(DamagedPlace { what, offset, len });
 
-    match space.audit() {
-        Err(error) => complain(error.to_string(), 0, 0),
-        Ok(audit) => {
-            let lost = audit.zones.gotten + audit.pools.iter().map(|(_, pool)| pool.gotten).sum::<u64>();
-            if lost != 0 {
-                complain(format!("{lost} zones or objects are neither in use nor free: they leak"), 0, 0);
-            }
-        }
-    }
+    damage_of_space(space).into_iter().for_each(|what| complain(what, 0, 0));
     let zones = space.committed_zones();
     let of_index: BTreeSet<_> = spine.index.zones().into_iter().collect();
     let (mut segments, mut records) = (0, 0);

@@ -3,6 +3,7 @@
 use super::Spine;
 use crate::types::error::Error;
 use crate::types::iter::Pair;
+use crate::walk::bounds::{is_above, is_below};
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{BothWays, Index, IndexError};
@@ -145,22 +146,6 @@ impl<'g, I: BothWays> Iterator for Ordered<'g, I> {
 impl<I: BothWays> DoubleEndedIterator for Ordered<'_, I> {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.advance::<true>()
-    }
-}
-
-fn is_above(from: &Bound<Cow<'_, [u8]>>, key: &[u8]) -> bool {
-    match from {
-        Bound::Included(first) => key >= &**first,
-        Bound::Excluded(before) => key > &**before,
-        Bound::Unbounded => true,
-    }
-}
-
-fn is_below(to: &Bound<Cow<'_, [u8]>>, key: &[u8]) -> bool {
-    match to {
-        Bound::Included(last) => key <= &**last,
-        Bound::Excluded(end) => key < &**end,
-        Bound::Unbounded => true,
     }
 }
 

@@ -34,7 +34,7 @@ use crate::engine::site::Existing;
 use crate::engine::site::Holes;
 use crate::types::error::{Damage, DamagedPlace, Error, damaged_at};
 use crate::types::reports::{CheckReport, RecoveryReport};
-use crate::walk::proof::{all_damage, refuse_number};
+use crate::walk::proof::{all_damage, damage_of_space, refuse_number};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{self, FoundSlot, Location, SizedOffset, Stands};
 use quipu_parts::index::cceh::NodeMemory;
@@ -313,13 +313,7 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     let space = spine.heap.space();
     let mut places = Vec::new();
     let mut complain = |what: String, offset| places.push(DamagedPlace { what, offset, len: 0 });
-    match space.audit() {
-        Err(error) => complain(error.to_string(), 0),
-        Ok(audit) if audit.zones.gotten > 0 => {
-            complain(format!("{} zones are neither in use nor free: they leak", audit.zones.gotten), 0);
-        }
-        Ok(_) => {}
-    }
+    damage_of_space(space).into_iter().for_each(|what| complain(what, 0));
     let (known, used) =
         (spine.heap.zones() + spine.index.memory().zones().len(), space.committed_zones().len());
     if known != used {

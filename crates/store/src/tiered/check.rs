@@ -3,6 +3,7 @@
 use super::Tiers;
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
+use crate::walk::proof::damage_of_space;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::Kind;
@@ -18,15 +19,7 @@ pub(super) fn check<I: BothWays>(
     let (heap, space) = (tiers.log.heap(), tiers.log.heap().space());
     let mut places = Vec::new();
     let mut complain = |what: String, offset, len| places.push(DamagedPlace { what, offset, len });
-    match space.audit() {
-        Err(error) => complain(error.to_string(), 0, 0),
-        Ok(audit) => {
-            let lost = audit.zones.gotten + audit.pools.iter().map(|(_, pool)| pool.gotten).sum::<u64>();
-            if lost != 0 {
-                complain(format!("{lost} zones or objects are neither in use nor free: they leak"), 0, 0);
-            }
-        }
-    }
+    damage_of_space(space).into_iter().for_each(|what| complain(what, 0, 0));
     let (memtables, tables) = (tiers.log.memtables(), tiers.tables.all());
     let by_number: BTreeMap<u64, _> = tables.iter().map(|table| (table.subtable.created, table)).collect();
     let known = memtables.iter().map(|memtable| memtable.zones().len()).sum::<usize>();

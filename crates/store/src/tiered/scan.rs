@@ -5,6 +5,7 @@ use super::{Session, Tiers};
 use crate::engine::{NOW, Removal};
 use crate::types::error::{Error, damaged_at};
 use crate::types::iter::Pair;
+use crate::walk::bounds::{is_above, is_below};
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
@@ -85,16 +86,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
                 },
             };
             let (key, [front, back]) = (record.key, self.told);
-            let is_above = match &self.from {
-                Bound::Included(first) => key >= &**first,
-                Bound::Excluded(before) => key > &**before,
-                Bound::Unbounded => true,
-            };
-            let is_below = match &self.to {
-                Bound::Included(last) => key <= &**last,
-                Bound::Excluded(end) => key < &**end,
-                Bound::Unbounded => true,
-            };
+            let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
             let is_beyond = if BACK {
                 !is_above || front.is_some_and(|told| key <= told)
             } else {

@@ -14,6 +14,17 @@ pub(crate) fn all_damage(space: &Space, mut places: Vec<DamagedPlace>) -> Vec<Da
     places
 }
 
+/// The damage of the allocator's structures, and what it has lost track of.
+pub(crate) fn damage_of_space(space: &Space) -> Option<String> {
+    match space.audit() {
+        Err(error) => Some(error.to_string()),
+        Ok(audit) => {
+            let lost = audit.zones.gotten + audit.pools.iter().map(|(_, pool)| pool.gotten).sum::<u64>();
+            (lost != 0).then(|| format!("{lost} zones or objects are neither in use nor free: they leak"))
+        }
+    }
+}
+
 /// Refuses a pool in which this is the highest number of a record or a life, if no run draws it.
 pub(crate) fn refuse_number(space: &Space, highest: u64) -> Result<(), Error> {
     if highest < drawn_end(space.superblock().clock_ceiling.get()) {
