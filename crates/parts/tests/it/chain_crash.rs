@@ -461,7 +461,7 @@ const TWINS: &[(Twin, bool, &[&str], [u64; 3])] = &[
     (Twin::Rule(ChainTwin::ThroughNotRaised), false, &["accounted for", "was acknowledged"], [1, 2, 3]),
     (Twin::Rule(ChainTwin::LivesIgnored), true, &["number ", "accounted for", "two zones"], [1, 2, 3]),
     (Twin::NewestFirst, false, &["number "], [1, 2, 4]),
-    (Twin::NotVisible, false, &["accounted for", "end mark"], [3, 9, 15]),
+    (Twin::NotVisible, false, &["accounted for", "end mark"], [3, 11, 15]),
 ];
 
 #[test]
