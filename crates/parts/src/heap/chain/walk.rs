@@ -266,8 +266,8 @@ impl ChainHeap {
     /// As for a walk, and [`ChainError::Damaged`] if the chunks end before `end`.
     ///
     /// # Safety
-    /// The memtable has ended, so that nobody writes to it, and it is not released as long as the records that
-    /// are shown are in use.
+    /// The memtable has ended, so that nobody writes to it, and it is not released as long as the records
+    /// shown are in use.
     pub unsafe fn records<'m>(
         &'m self,
         memtable: &Memtable,
