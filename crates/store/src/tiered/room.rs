@@ -58,7 +58,7 @@ impl<I: BothWays> Tiers<I> {
         Ok(())
     }
 
-    /// Takes a step of the cleaner's work. An error of it need not fail the write, which meets its own errors.
+    /// Takes a step of the cleaner's work. Its error fails no write: the write meets its own errors.
     #[cold]
     fn relieve_some(&self, left: u32) {
         let has_cleaner = self.rewriter.bell.ring();
