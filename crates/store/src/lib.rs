@@ -67,6 +67,7 @@ pub mod internals {
     pub use crate::settings::offset_map::{NodePlace, OffsetMap};
     pub use crate::settings::settings_tables;
     pub use crate::settings::techniques::{Shortcut, Techniques};
+    pub use crate::tiered::checkpoint_tables as memtables_checkpoint_tables;
     pub use quipu_parts::heap::chain::ChainTwin;
     pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
     pub use quipu_parts::index::buckets::BucketSettings;

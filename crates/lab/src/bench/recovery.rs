@@ -27,7 +27,8 @@ pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Res
     }
     let (keys, values) = (config.keys()?, config.values()?);
     for &design in &config.designs {
-        let target = Target::new(config, design, room(config, config.records, 0))?;
+        // As many deletions as records take at least the room of a checkpoint.
+        let target = Target::new(config, design, room(config, config.records, config.records))?;
         let session = Session { config, progress, target: &target, values, newest: 0, before: None };
         let rows = in_new_place(&target, config.records, |opened| run(&session, keys, opened))?;
         rows.into_iter().for_each(&mut *sink);

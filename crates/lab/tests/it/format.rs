@@ -32,6 +32,7 @@ fn built() -> BTreeMap<String, Fields> {
     tables.extend(quipu_parts::heap::slots::format_tables());
     tables.extend(quipu_parts::heap::chain::format_tables());
     tables.extend(quipu::internals::checkpoint_tables());
+    tables.extend(quipu::internals::memtables_checkpoint_tables());
     tables.extend(quipu::internals::settings_tables());
     tables.extend([
         quipu_parts::record::format_table(),

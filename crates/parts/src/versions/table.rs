@@ -231,6 +231,27 @@ impl<I: Index> Versions<I> {
 }
 
 impl<I: BothWays> Versions<I> {
+    /// Leaves each key its newest version, so that no word leads to an array. Nobody else uses the versions,
+    /// and all are visible.
+    ///
+    /// # Errors
+    /// Those of the index.
+    pub fn settle(&self, guard: &Guard<'_>, retired: &mut Retired) -> Result<(), IndexError> {
+        let (mut scan, mut keys) = (self.scan_from(&[]), Vec::new());
+        while self.index.next_in_order(guard, &mut scan, AT_ONCE, |key, word| {
+            // SAFETY: as in `all_of`.
+            if let Found::Several(several) = unsafe { found(word, guard) } {
+                keys.push((key.to_vec(), word, several[0]));
+            }
+        })? {
+            for (key, word, newest) in keys.drain(..) {
+                let at = (guard, Key { bytes: &key, hash: 0 }, None);
+                self.put(at, word, vec![newest], retired)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A walk in order, from the first key that is not lower than this one.
     pub fn scan_from(&self, key: &[u8]) -> I::Scan {
         self.index.scan_from(key)

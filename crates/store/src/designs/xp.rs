@@ -36,7 +36,10 @@ pub(super) const RECIPE: Recipe = Recipe {
                 "space comes back",
                 "by writing the live records of a memtable anew; the paper moves them to an SSD",
             ),
-            ("opened", "when the records of all memtables are in the index, by several threads"),
+            (
+                "opened",
+                "by the checkpoint of the last close, or when the records of all memtables are in the index, by several threads",
+            ),
         ],
         can: capabilities::<Masstree>(),
     },

@@ -77,6 +77,12 @@ impl Site<'_> {
         matches!(&self.how, How::Existing(pool) if pool.found.superblock_copy_lost)
     }
 
+    /// Whether a checkpoint counts. If a copy of the superblock is lost, it may have been the one that
+    /// recorded a change of the pool.
+    pub(crate) fn believes_checkpoints(&self) -> bool {
+        !(self.options.verify || self.options.accept_damage || self.copy_lost())
+    }
+
     pub(crate) fn clock(&self) -> Clock {
         let testing = &self.options.testing;
         let settings = ClockSettings {

@@ -96,7 +96,7 @@ impl<I: Index> LogParts<I> {
     /// Opens a store whose index is in DRAM. This one is empty.
     pub(crate) fn open(&self, site: Site<'_>, index: I, techniques: Techniques) -> Result<Opened, Error> {
         let mut spine = Arc::new(self.spine(&site, site.clock(), index, techniques));
-        let (believed, threads) = (believes_checkpoints(&site), site.options.recovery_threads);
+        let (believed, threads) = (site.believes_checkpoints(), site.options.recovery_threads);
         let recovery = match site.how {
             How::Unrecovered => RecoveryReport::default(),
             How::New => {
@@ -203,12 +203,6 @@ fn resume<I: Imaged>(
     let loaded: Loaded<I> = checkpoint::load(spine, threads)?;
     let spine = Arc::get_mut(spine).expect("nobody else has it yet");
     Some(recovery::resume(spine, loaded, found.clone()))
-}
-
-/// Whether a checkpoint counts. If a copy of the superblock is lost, it may have been the one that recorded a
-/// change of the pool.
-fn believes_checkpoints(site: &Site<'_>) -> bool {
-    !(site.options.verify || site.options.accept_damage || site.copy_lost())
 }
 
 /// The index of a store that may be broken on purpose.

@@ -1,6 +1,7 @@
 //! Putting a store of memtables together.
 
 use super::Tiers;
+use super::checkpoint::{self, Loaded};
 use super::recovery;
 use super::rewrite::Rewriter;
 use super::table::Tables;
@@ -11,7 +12,6 @@ use crate::settings::image::refused;
 use crate::settings::memtables::TieredSettings;
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
-use crate::types::reports::RecoveryReport;
 use crate::walk::STRIPES;
 use quipu_parts::commit::Stripes;
 use quipu_parts::commit::ring::Grants;
@@ -19,7 +19,7 @@ use quipu_parts::epoch::Collector;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::chain::{ANCHOR_LEN, ChainHeap, ChainLog, ChainPools, MEMTABLE_LEN, SUBTABLE_LEN};
 use quipu_parts::heap::chain::{ChainTwin, Recovered, Survey};
-use quipu_parts::index::{BothWays, Index};
+use quipu_parts::index::{BothWays, Imaged, Index};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::PoolSpec;
 use quipu_parts::versions::Snapshots;
@@ -55,6 +55,7 @@ pub(crate) const fn capabilities<I: Index>() -> Capabilities {
         expiry: true,
         versions: true,
         lends: true,
+        checkpoints: true,
         pools_below: Reference::reach(I::WORD_BITS),
         least_zone: LEAST_ZONE,
         ..Capabilities::NONE
@@ -77,7 +78,7 @@ pub(crate) fn object_pools(pool: &NewPool) -> Vec<PoolSpec> {
     ]
 }
 
-impl<I: BothWays + 'static> TieredParts<I> {
+impl<I: BothWays + Imaged + 'static> TieredParts<I> {
     /// Opens a store.
     pub(crate) fn open(&self, mut site: Site<'_>) -> Result<Opened, Error> {
         let TieredSettings { slots, .. } = site.settings()?;
@@ -102,6 +103,8 @@ impl<I: BothWays + 'static> TieredParts<I> {
         if let Some(twin) = testing.chain {
             heap = heap.broken(twin);
         }
+        let believes = site.believes_checkpoints();
+        let (mut indexes, mut resumed) = (Vec::new(), None);
         let recovered = match &mut site.how {
             How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
             How::New => {
@@ -114,8 +117,17 @@ impl<I: BothWays + 'static> TieredParts<I> {
                 none()
             }
             How::Existing(pool) => {
-                let anchor = recovery::anchor(&space, &certifier())?;
-                recovery::recover(&mut heap, &anchor, pool)?
+                let (anchor, threads) =
+                    (recovery::anchor(&space, &certifier())?, site.options.recovery_threads);
+                match believes.then(|| checkpoint::load(&heap, &anchor, threads)).flatten() {
+                    Some(loaded) => {
+                        let Loaded { recovered, counts, .. } = loaded;
+                        resumed = Some(recovery::resume(&heap, pool, &recovered, &counts)?);
+                        indexes = loaded.indexes;
+                        recovered
+                    }
+                    None => recovery::recover(&mut heap, &anchor, pool)?,
+                }
             }
         };
         let reserve_of_moves = slots + 1;
@@ -124,7 +136,7 @@ impl<I: BothWays + 'static> TieredParts<I> {
             return Err(Error::no_room_in(&space));
         }
         let epochs = Collector::new();
-        let tables = Tables::new(&heap, self.index, &epochs)?;
+        let tables = Tables::new(&heap, self.index, indexes, &epochs)?;
         let left_open = recovered.survey.left_open;
         let tiers = Tiers {
             log: ChainLog::new(heap, Grants::default(), recovered),
@@ -137,6 +149,7 @@ impl<I: BothWays + 'static> TieredParts<I> {
             admission: Arc::default(),
             reserve,
             reserve_of_moves,
+            verify_reads: site.options.verify_reads,
             twin: testing.twin,
             granted: testing.granted,
         };
@@ -144,8 +157,10 @@ impl<I: BothWays + 'static> TieredParts<I> {
             tiers.log.open(table.number, table.subtable.created)?;
         }
         let recovery = match &site.how {
-            How::Existing(pool) => tiers.fill(left_open, site.options.recovery_threads, pool)?,
-            _ => RecoveryReport::default(),
+            How::Existing(pool) if resumed.is_none() => {
+                tiers.fill(left_open, site.options.recovery_threads, pool)?
+            }
+            _ => resumed.unwrap_or_default(),
         };
         Ok(Opened { engine: Arc::new(tiers), recovery })
     }

@@ -9,7 +9,7 @@ use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::Pair;
 use crate::types::table::TableId;
-use quipu_parts::index::BothWays;
+use quipu_parts::index::{BothWays, Imaged};
 use quipu_parts::record::Content;
 use quipu_parts::versions::Snapshot;
 use smallbox::smallbox;
@@ -36,7 +36,7 @@ impl<I: BothWays> Drop for TieredClient<I> {
     }
 }
 
-impl<I: BothWays + 'static> engine::Session for TieredClient<I> {
+impl<I: BothWays + Imaged + 'static> engine::Session for TieredClient<I> {
     fn engine(&self) -> &dyn Engine {
         &*self.tiers
     }

@@ -2,6 +2,7 @@
 
 use super::Tiers;
 use super::check;
+use super::checkpoint;
 use super::client::TieredClient;
 use crate::background::{Admission, Bell, Job};
 use crate::engine::{Engine, InPlace};
@@ -12,13 +13,13 @@ use crate::types::table::{Table, TableId, TableStats};
 use crate::walk::cleaner;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::chain::Held;
-use quipu_parts::index::BothWays;
+use quipu_parts::index::{BothWays, Imaged};
 use quipu_parts::space::{CheckpointEntry, Space};
 use quipu_parts::versions::Snapshot;
 use smallbox::smallbox;
 use std::sync::Arc;
 
-impl<I: BothWays + 'static> Engine for Tiers<I> {
+impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
     fn session(self: Arc<Self>) -> InPlace {
         let table = self.tables.default_table();
         smallbox!(TieredClient::of(self, table))
@@ -130,6 +131,6 @@ impl<I: BothWays + 'static> Engine for Tiers<I> {
 
     fn retire(&self) -> Result<CheckpointEntry, Error> {
         self.log.close()?;
-        Ok(CheckpointEntry::default())
+        checkpoint::save(self)
     }
 }

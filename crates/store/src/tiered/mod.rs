@@ -20,6 +20,7 @@
 
 mod build;
 mod check;
+mod checkpoint;
 mod choose;
 mod client;
 mod engine;
@@ -34,6 +35,7 @@ mod table;
 mod write;
 
 pub(crate) use build::{TieredParts, capabilities, object_pools, settings};
+pub use checkpoint::checkpoint_tables;
 
 use crate::background::Admission;
 use crate::options::{Granted, Twin};
@@ -65,6 +67,7 @@ pub(crate) struct Tiers<I: BothWays> {
     reserve: u32,
     /// Zones that deletions leave free: a memtable can be rewritten in them.
     reserve_of_moves: u32,
+    verify_reads: bool,
     twin: Option<Twin>,
     granted: Option<Granted>,
 }
@@ -155,11 +158,20 @@ impl<I: BothWays> Tiers<I> {
         stripes.into_iter().map(|stripe| self.lock_stripe(stripe)).collect()
     }
 
-    /// The number of a record that an index names.
+    /// The number of a record that an index names; 0, so that everybody sees it, if it is to prove itself and
+    /// does not.
     #[inline]
-    fn number_of(&self, _guard: &Guard<'_>, reference: Reference) -> u64 {
+    fn number_of(&self, guard: &Guard<'_>, reference: Reference) -> u64 {
+        if self.verify_reads && !self.proves(guard, reference) {
+            return 0;
+        }
         // SAFETY: the index names published records; a memtable is released when all guards have dropped
         // under which one of its records could be found.
         unsafe { self.log.heap().number(reference) }
+    }
+
+    #[cold]
+    fn proves(&self, _guard: &Guard<'_>, reference: Reference) -> bool {
+        self.log.heap().proves(reference)
     }
 }

@@ -106,6 +106,19 @@ impl<I: BothWays> Tiers<I> {
         Ok(())
     }
 
+    /// Sweeps all range tombstones for a close. `false` if a snapshot still needs keys that one deletes.
+    pub(super) fn sweep_for_good(&self) -> Result<bool, Error> {
+        self.sweep_all()?;
+        let (worker, tables) = (self.rewriter.worker(), self.tables.all());
+        let (guard, swept) = (worker.participant.pin(), &worker.sweep.swept);
+        let is_swept = |table: &Arc<Table<I>>| {
+            let id = table.subtable.created;
+            let mut ranges = table.ranges.get(&guard).into_iter().flat_map(RangeList::iter);
+            ranges.all(|range| swept.contains(&(id, range.number)))
+        };
+        Ok(tables.iter().all(is_swept))
+    }
+
     /// Sweeps the keys that these range tombstones of a table delete, at once: nobody reads yet.
     pub(super) fn sweep_recovered(
         &self,

@@ -100,13 +100,16 @@ impl<I: BothWays> Tiers<I> {
         Ok((!self.has_expired(&record)).then_some(record))
     }
 
-    /// The record of a version.
+    /// The record of a version; if reads are to prove, one that proves itself.
     #[inline(always)]
     pub(super) fn record_of<'g>(
         &'g self,
-        _guard: &'g Guard<'_>,
+        guard: &'g Guard<'_>,
         version: &Version,
     ) -> Result<RecordFound<'g>, Error> {
+        if self.verify_reads && !self.proves(guard, version.reference) {
+            return Err(self.names_no_record(version));
+        }
         // SAFETY: as in `number_of`.
         Ok(unsafe { self.log.heap().record(version.reference) }?)
     }

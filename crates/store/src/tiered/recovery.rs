@@ -13,10 +13,10 @@ use crate::types::reports::RecoveryReport;
 use crate::walk::proof::{all_damage, refuse_number};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::anchor::Anchor;
-use quipu_parts::heap::chain::{ChainHeap, Counts, Memtable, RecordFound, Recovered, Survey};
+use quipu_parts::heap::chain::{ChainHeap, Counts, Memtable, RecordFound, Recovered, SavedCounts, Survey};
 use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::{Certifier, Kind};
-use quipu_parts::space::{ObjectId, Space, SpaceError};
+use quipu_parts::space::{ObjectId, Space, SpaceError, ZoneId};
 use quipu_parts::sync::SpinLock;
 use quipu_parts::versions::{Horizon, RangeList, RangeTombstone, Retired, Version};
 use std::sync::Arc;
@@ -89,6 +89,26 @@ pub(super) fn recover(
         // Nothing was changed until here.
         space.repair(&mut pool.found);
         Ok(())
+    })
+}
+
+/// Takes up a mapped pool by its checkpoint.
+pub(super) fn resume(
+    heap: &ChainHeap,
+    pool: &mut Existing<'_>,
+    recovered: &Recovered,
+    counts: &[(ZoneId, SavedCounts)],
+) -> Result<RecoveryReport, Error> {
+    refuse_number(heap.space(), recovered.survey.highest)?;
+    heap.clock().pass(recovered.survey.highest);
+    counts.iter().for_each(|(zone, counts)| heap.usage().restore(*zone, counts));
+    heap.space().repair(&mut pool.found);
+    Ok(RecoveryReport {
+        was_clean: pool.found.was_clean,
+        from_checkpoint: true,
+        segments: recovered.memtables.len(),
+        reclaimed: pool.found.leaked_reclaimed as usize,
+        ..RecoveryReport::default()
     })
 }
 

@@ -9,6 +9,7 @@ use quipu_parts::heap::chain::{ChainHeap, Subtable};
 use quipu_parts::index::BothWays;
 use quipu_parts::sync::SpinLock;
 use quipu_parts::versions::Versions;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -56,13 +57,20 @@ impl<I: BothWays> Table<I> {
 }
 
 impl<I: BothWays> Tables<I> {
-    /// The tables of a pool, with empty indexes.
-    pub(super) fn new(heap: &ChainHeap, index: fn() -> I, epochs: &Collector) -> Result<Tables<I>, Error> {
+    /// The tables of a pool. Those whose indexes are not among `loaded` have empty ones.
+    pub(super) fn new(
+        heap: &ChainHeap,
+        index: fn() -> I,
+        loaded: Vec<(u64, I)>,
+        epochs: &Collector,
+    ) -> Result<Tables<I>, Error> {
+        let mut loaded: HashMap<u64, I> = loaded.into_iter().collect();
         let all = SpinLock::new(All { tables: Vec::new(), next: 0 });
         let pool = heap.certifier().key_hash(b"tables");
         let tables = Tables { index, epochs: epochs.clone(), pool, all, changing: SpinLock::default() };
         for subtable in heap.subtables()? {
-            let table = tables.table(subtable);
+            let index = loaded.remove(&subtable.created).unwrap_or_else(index);
+            let table = tables.table(subtable, index);
             tables.add(table);
         }
         match tables.named(DEFAULT) {
@@ -71,8 +79,8 @@ impl<I: BothWays> Tables<I> {
         }
     }
 
-    /// A table with an empty index, and a number of its own.
-    fn table(&self, subtable: Subtable) -> Arc<Table<I>> {
+    /// A table with a number of its own.
+    fn table(&self, subtable: Subtable, index: I) -> Arc<Table<I>> {
         let number = {
             let mut all = self.all.lock();
             all.next += 1;
@@ -82,7 +90,7 @@ impl<I: BothWays> Tables<I> {
             number,
             id: TableId { pool: self.pool, created: subtable.created },
             subtable,
-            versions: Versions::new((self.index)(), self.epochs.clone()),
+            versions: Versions::new(index, self.epochs.clone()),
             ranges: Ranges::default(),
             is_dropped: AtomicBool::new(false),
         })
@@ -131,7 +139,7 @@ impl<I: BothWays> Tiers<I> {
             return Err(Error::TableExists { name: name.into() });
         }
         let subtable = self.log.heap().create_subtable(name)?;
-        let table = self.tables.table(subtable);
+        let table = self.tables.table(subtable, (self.tables.index)());
         self.log.open(table.number, table.subtable.created)?;
         self.tables.add(table.clone());
         Ok(table.handle())

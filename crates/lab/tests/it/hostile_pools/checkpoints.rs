@@ -6,11 +6,14 @@ use quipu::{Design, Store};
 use quipu_lab::contract::{Contents, value_of, verify};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
+use std::ops::Range;
 
 /// Bytes of the head of each zone of a checkpoint.
 const HEAD: usize = 64;
-/// Bytes of what it tells of a segment.
+/// Bytes of what it tells of a segment, and of a zone of a memtable and a table.
 const ENTRY: usize = 192;
+const ZONE_ENTRY: usize = 40;
+const TABLE_ENTRY: usize = 16;
 
 /// A pool that was closed with a checkpoint, and where that lies.
 struct Ground {
@@ -82,9 +85,18 @@ impl Ground {
         self.zones[at / room].0 + HEAD + at % room
     }
 
-    /// Where the image of the index begins in the contents, behind the summary and the segments.
+    /// Where the image of the index begins in the contents, behind the summary and the entries.
     fn image_at(&self) -> usize {
-        32 + ENTRY * self.victim.segments().len()
+        match self.victim.chunks().len() {
+            0 => 32 + ENTRY * self.victim.segments().len(),
+            zones => 32 + ZONE_ENTRY * zones + TABLE_ENTRY,
+        }
+    }
+
+    /// Where records stand, of each zone in use.
+    fn records(&self) -> Vec<Vec<Range<usize>>> {
+        let segments = self.victim.segments().into_iter().map(|segment| segment.records);
+        segments.chain(self.victim.chunks()).collect()
     }
 
     /// Where the words of the index stand in the contents, or may stand, each within one zone.
@@ -232,7 +244,7 @@ fn another_version_is_passed_over() {
                 "{design}: certifying works, and version {version} counts"
             );
         }
-        // That of the index's image, behind the summary and the segments.
+        // That of the index's image.
         let (behind, own) = if design == Design::QUIPU { (0, 2) } else { (b"SORT".len(), 1) };
         let at = ground.contents_at(ground.image_at() + behind);
         for version in [own - 1, own + 1] {
@@ -251,7 +263,7 @@ fn another_version_is_passed_over() {
 #[test]
 fn a_forged_checkpoint_brings_no_panic() {
     for (design, ground) in Ground::each(400) {
-        let (segments, words) = (ground.victim.segments().len(), ground.words(design));
+        let (segments, words) = (ground.records().len(), ground.words(design));
         let mut believed = 0;
         for seed in 0..200u64 {
             let mut random = SmallRng::seed_from_u64(seed);
@@ -291,13 +303,13 @@ fn a_forged_checkpoint_brings_no_panic() {
 #[test]
 fn damaged_records_bring_no_panic() {
     for (design, ground) in Ground::each(1500) {
-        let segments = ground.victim.segments();
+        let segments = ground.records();
         for seed in 0..80u64 {
             let mut random = SmallRng::seed_from_u64(seed);
             let bytes = ground.victim.damaged(|bytes| {
                 for _ in 0..[1, 5, 100][seed as usize % 3] {
                     let segment = &segments[random.random_range(0..segments.len())];
-                    let record = segment.records[random.random_range(0..segment.records.len())].clone();
+                    let record = segment[random.random_range(0..segment.len())].clone();
                     match random.random_range(0..3) {
                         0 => bytes[record.start + random.random_range(0..record.len())] ^= 0x10,
                         1 => random.fill_bytes(&mut bytes[record.start..record.start + 24]),

@@ -3,7 +3,8 @@
 use quipu::internals::Testing;
 use quipu::{Design, Error, MediumKind, Options, Store};
 use quipu_lab::contract::{Contents, value_of};
-use quipu_medium::{Durability, Region};
+use quipu_medium::{Durability, LINE, Region};
+use quipu_parts::heap::chain::{self, FIRST_CHUNK};
 use quipu_parts::heap::segments::{self, FIRST_RECORD};
 use quipu_parts::record::{self, Certifier};
 use quipu_parts::space::{Space, Superblock, format_tables};
@@ -163,6 +164,30 @@ impl Victim {
         self.committed(b"QSEG").map(|start| self.segment(start)).collect()
     }
 
+    /// The chunks of each zone of a memtable.
+    pub fn chunks(&self) -> Vec<Vec<Range<usize>>> {
+        let table = chain::format_tables().into_iter().find(|table| table.0 == "ChainChunk").unwrap();
+        let len = field(&table, "len");
+        let of_zone = |start: usize| {
+            let (mut at, end, mut chunks) =
+                (start + FIRST_CHUNK as usize, start + self.zone_size(), Vec::new());
+            while at < end {
+                let len = u32::from_le_bytes(self.bytes[at + len..][..4].try_into().unwrap()) as usize;
+                if len == 0 {
+                    break;
+                }
+                chunks.push(at..at + len);
+                at += len.next_multiple_of(LINE as usize);
+            }
+            chunks
+        };
+        self.committed(b"QMTZ").map(of_zone).collect()
+    }
+
+    fn zone_size(&self) -> usize {
+        self.superblock.zone_size() as usize
+    }
+
     /// Where the zones of large values begin, by their lives.
     pub fn values(&self) -> BTreeMap<u64, Vec<usize>> {
         let mut values = BTreeMap::<u64, Vec<usize>>::new();
@@ -181,7 +206,7 @@ impl Victim {
     fn segment(&self, start: usize) -> Segment {
         let mark = self.word(start + field(&segments::format_table(), "end_mark"));
         let sealed = mark != 0;
-        let limit = self.superblock.zone_size() as usize;
+        let limit = self.zone_size();
         let end = if sealed { (mark as u32 as usize) << 3 } else { limit };
         let table = record::format_table();
         let mut records = Vec::new();

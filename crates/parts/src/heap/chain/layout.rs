@@ -177,6 +177,11 @@ impl MemtableZone {
             && self.check.get() == self.expected_check(certifier)
     }
 
+    /// The key of the checks of its chunks.
+    pub fn life_key(&self, certifier: &Certifier) -> LifeKey {
+        certifier.life_key(self.life.get(), self.nonce.get())
+    }
+
     /// The object that it names, and its slot there.
     pub fn owner(&self) -> (ObjectId, u32) {
         (ObjectId(self.owner.get()), self.slot.get())

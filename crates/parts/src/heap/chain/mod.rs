@@ -69,6 +69,6 @@ pub use memtable::ChainTwin;
 pub use memtable::{ChainHeap, ChainPools, Memtable, Supply};
 pub use recover::{Recovered, RecoveredMemtable, Survey};
 pub use subtable::{Dropped, NAME_MAX, SUBTABLE_LEN, Subtable};
-pub use usage::{Counts, Held, Usage};
+pub use usage::{Counts, Held, SavedCounts, Usage};
 pub use view::RecordFound;
 pub use walk::ChainError;

@@ -130,6 +130,28 @@ impl ChainHeap {
         Ok(Recovered { cut, memtables, survey })
     }
 
+    /// The memtables of a pool that was closed, without a look at their chunks, which all count. `None` if
+    /// one has not ended, or a crash has left something to do.
+    ///
+    /// # Errors
+    /// Damage of objects and headers.
+    pub fn closed(&self, anchor: &Anchor) -> Result<Option<Recovered>, ChainError> {
+        let (found, orphans) = self.find()?;
+        let tables: BTreeSet<u64> = self.subtables()?.into_iter().map(|table| table.created).collect();
+        let (mut cut, mut highest) = (anchor.through(), tables.last().copied().unwrap_or_default());
+        let mut memtables = Vec::with_capacity(found.len());
+        for Found { memtable, end, .. } in found {
+            let is_whole = |end: &(u32, u64)| memtable.zones().len() as u64 == self.zones_up_to(end.0);
+            let is_named = tables.contains(&memtable.subtable());
+            let Some((end, last)) = end.filter(|end| is_named && is_whole(end)) else { return Ok(None) };
+            (cut, highest) = (cut.max(last), highest.max(memtable.number()));
+            memtable.note_end(end);
+            memtables.push(RecoveredMemtable { memtable, end });
+        }
+        let survey = Survey { highest: highest.max(cut), left_open: 0 };
+        Ok(orphans.is_empty().then_some(Recovered { cut, memtables, survey }))
+    }
+
     /// The committed memtables by rising numbers, and the zones that none of them has. All that is read here
     /// is durable after the next fence.
     fn find(&self) -> Result<(Vec<Found>, Vec<ZoneId>), ChainError> {
@@ -183,11 +205,16 @@ impl ChainHeap {
 
     /// Reads a structure, and flushes it.
     pub(super) fn read<T: FromBytes>(&self, at: u64, len: u64) -> T {
-        let mut bytes = vec![0; len as usize];
-        self.region().read_racing(at, &mut bytes);
         if self.holds(ChainTwin::FoundNotFlushed) {
             self.region().flush(at, len);
         }
+        self.read_unflushed(at, len)
+    }
+
+    /// Reads a structure.
+    pub(super) fn read_unflushed<T: FromBytes>(&self, at: u64, len: u64) -> T {
+        let mut bytes = vec![0; len as usize];
+        self.region().read_racing(at, &mut bytes);
         T::read_from_bytes(&bytes).expect("as long as the structure")
     }
 

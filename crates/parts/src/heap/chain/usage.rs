@@ -20,6 +20,24 @@ struct ZoneUse {
     expires: AtomicU64,
 }
 
+/// Counts of a zone.
+const COUNTS: usize = 6;
+
+impl ZoneUse {
+    fn counts(&self) -> [&AtomicU32; COUNTS] {
+        [&self.bytes, &self.packed, &self.records, &self.tombstones, &self.dead, &self.expiring]
+    }
+}
+
+/// The counts of a zone, as they are written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SavedCounts {
+    /// Bytes of chunks, bytes of records, records, tombstones, superseded records, records that expire.
+    pub counts: [u32; COUNTS],
+    /// When the last of these does.
+    pub expires: u64,
+}
+
 /// The part of a chunk, or of a record, in the counts of its zone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
@@ -132,11 +150,23 @@ impl Usage {
         zones.into_iter().map(|zone| self.of(zone, now)).fold(Held::default(), Held::and)
     }
 
+    /// The counts of a zone, to be [restored](Usage::restore).
+    pub fn save(&self, zone: ZoneId) -> SavedCounts {
+        let held = &self.0[zone.0 as usize];
+        let counts = held.counts().map(|count| count.load(Ordering::Relaxed));
+        SavedCounts { counts, expires: held.expires.load(Ordering::Relaxed) }
+    }
+
+    /// Takes up the counts of a zone.
+    pub fn restore(&self, zone: ZoneId, saved: &SavedCounts) {
+        let SavedCounts { counts, expires } = *saved;
+        let held = &self.0[zone.0 as usize];
+        held.counts().into_iter().zip(counts).for_each(|(own, count)| own.store(count, Ordering::Relaxed));
+        held.expires.store(expires, Ordering::Relaxed);
+    }
+
     /// Forgets a zone, which is about to be given back.
     pub(super) fn forget(&self, zone: ZoneId) {
-        let held = &self.0[zone.0 as usize];
-        let counts = [&held.bytes, &held.packed, &held.records, &held.tombstones, &held.dead, &held.expiring];
-        counts.into_iter().for_each(|count| count.store(0, Ordering::Relaxed));
-        held.expires.store(0, Ordering::Relaxed);
+        self.restore(zone, &SavedCounts::default());
     }
 }

@@ -1,7 +1,7 @@
 //! Proving the chunks of a memtable after a crash, and reading their records.
 
 use super::cut::{Fact, Missing};
-use super::layout::{CHUNK_HEADER, ChainChunk, DATA, FIRST_CHUNK, hash_of_records};
+use super::layout::{CHUNK_HEADER, ChainChunk, DATA, FIRST_CHUNK, MemtableZone, hash_of_records};
 use super::memtable::{ChainHeap, Memtable};
 use super::usage::Counts;
 use super::view::{RecordFound, parse, split_record};
@@ -125,9 +125,22 @@ impl ChainHeap {
         scratch: &mut Vec<u8>,
     ) -> Result<Option<ChunkFound>, ChainError> {
         // SAFETY: as the caller promises.
-        let Some(bytes) = (unsafe { self.region().bytes_in_pieces(at, room) }) else {
-            return Ok(None);
-        };
+        match unsafe { self.region().bytes_in_pieces(at, room) } {
+            Some(bytes) => self.prove_bytes(key, place, at, bytes, scratch),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`prove`](ChainHeap::prove), of the bytes from there to the end of the zone.
+    fn prove_bytes(
+        &self,
+        key: LifeKey,
+        place: u32,
+        at: u64,
+        bytes: &[u8],
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<ChunkFound>, ChainError> {
+        let room = bytes.len() as u64;
         self.region().note_read(at, CHUNK_HEADER.min(room));
         let Ok((header, _)) = ChainChunk::ref_from_prefix(bytes) else { return Ok(None) };
         let len = u64::from(header.len.get());
@@ -248,16 +261,44 @@ impl ChainHeap {
         }
     }
 
+    /// Whether a record stands in a chunk that proves itself: the first one before the record that claims to
+    /// hold it. The memtable of the record is not released meanwhile.
+    pub fn proves(&self, reference: Reference) -> bool {
+        let (zone, zone_size) = (self.zone_of(reference), self.space.zone_size());
+        let Some(start) = self.space.checked_zone_offset(zone) else { return false };
+        let header: MemtableZone = self.read_unflushed(start, FIRST_CHUNK);
+        if !header.is_valid(&self.certifier, zone) {
+            return false;
+        }
+        let (key, slot) = (header.life_key(&self.certifier), u64::from(header.owner().1));
+        let wanted = reference.offset(zone_size.trailing_zeros());
+        let (mut bytes, mut scratch) = (Vec::new(), Vec::new());
+        let mut offset = wanted / LINE * LINE;
+        while offset >= FIRST_CHUNK {
+            let (at, room) = (start + offset, zone_size - offset);
+            let place = ((slot * zone_size + offset) / LINE) as u32;
+            // Others may write to lines before the chunk, which are looked at only if it is damaged.
+            let mut header = [0; CHUNK_HEADER as usize];
+            self.region().read_racing(at, &mut header);
+            if let Some(len) = claimed_len(&header, room).filter(|len| wanted - offset < *len) {
+                bytes.resize(len as usize, 0);
+                self.region().read_racing(at, &mut bytes);
+                if let Ok(Some(_)) = self.prove_bytes(key, place, at, &bytes, &mut scratch) {
+                    return has_record(&scratch, (wanted - offset).wrapping_sub(CHUNK_HEADER));
+                }
+            }
+            offset -= LINE;
+        }
+        false
+    }
+
     /// The length that the header of a chunk claims, if it fits.
     ///
     /// # Safety
     /// Nobody writes there meanwhile.
     unsafe fn claimed_len(&self, at: u64, room: u64) -> Option<u64> {
         // SAFETY: as the caller promises.
-        let bytes = unsafe { self.region().bytes(at, CHUNK_HEADER.min(room)) }?;
-        let (header, _) = ChainChunk::ref_from_prefix(bytes).ok()?;
-        let len = u64::from(header.len.get());
-        (len > CHUNK_HEADER && len <= room && header.kind == DATA).then_some(len)
+        claimed_len(unsafe { self.region().bytes(at, CHUNK_HEADER.min(room)) }?, room)
     }
 
     /// Shows all records of a memtable that has ended, in the order of their numbers.
@@ -330,6 +371,23 @@ impl ChainHeap {
         let offset = self.object_offset(memtable.object);
         Err(ChainError::Damaged { what: MISSING, offset })
     }
+}
+
+/// The length that this header of a chunk claims, if there is so much room.
+fn claimed_len(header: &[u8], room: u64) -> Option<u64> {
+    let (header, _) = ChainChunk::ref_from_prefix(header).ok()?;
+    let len = u64::from(header.len.get());
+    (len > CHUNK_HEADER && len <= room && header.kind == DATA).then_some(len)
+}
+
+/// Whether one of these records begins at that byte.
+fn has_record(records: &[u8], wanted: u64) -> bool {
+    let mut next = 0;
+    while next < wanted {
+        let Some((_, len)) = records.get(next as usize..).and_then(split_record) else { return false };
+        next += len;
+    }
+    next == wanted
 }
 
 /// Sets the number of each record to zero, and returns the first of them and how many there were. `None` if

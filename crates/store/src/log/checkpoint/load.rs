@@ -1,10 +1,10 @@
 //! Reading a checkpoint, and believing nothing that is not proved.
 
-use super::chain::Chain;
 use super::layout::{SegmentEntry, Summary};
 use crate::background;
 use crate::log::Spine;
 use crate::options::Twin;
+use crate::walk::checkpoint::Chain;
 use crate::walk::proof::drawn_end;
 use quipu_parts::heap::SizedReference;
 use quipu_parts::heap::segments::{FIRST_RECORD, LogHeap, SegmentState};
@@ -41,7 +41,7 @@ pub(crate) fn load<I: Imaged>(spine: &Spine<I>, threads: usize) -> Option<Loaded
         return None;
     }
     let entry = if believes_all { superblock.checkpoint } else { superblock.checkpoint()? };
-    let chain = Chain::read(&spine.heap, &entry, threads)?;
+    let chain = Chain::read(spine.heap.space(), spine.heap.certifier(), &entry, threads)?;
 
     let summary = size_of::<Summary>() as u64;
     let (segments, index) = Summary::read(&chain.copy(0, summary)?, chain.len())?;

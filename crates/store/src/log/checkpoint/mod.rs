@@ -1,14 +1,8 @@
 //! The checkpoint: the findings of a recovery by scan, written down when a pool is closed, so that the next
 //! open reads a few per cent of the pool instead of all of it.
 //!
-//! It holds an image of the index and the state of every segment, and lies in zones that are free and stay
-//! free. Later writes may overwrite it: it counts only while the superblock says that the pool was closed.
-//! The first change of a run takes that back, durably, before anything else changes.
-//!
-//! # The order of durability
-//!
-//! The checkpoint is durable before the superblock that is marked clean and names it. On a file each is
-//! written back to the device before the next, so that a crash of the system cannot reorder them.
+//! It holds an image of the index and the state of every segment.
+//! [`walk::checkpoint`](crate::walk::checkpoint) says where it lies, and when it is durable.
 //!
 //! # The conditions of its use
 //!
@@ -21,7 +15,6 @@
 //! None is written after a segment or a record proved to be damaged, so that the next open reads everything.
 //! None is written without enough free zones, or if it would be longer than the bytes that it spares reading.
 
-mod chain;
 mod layout;
 mod load;
 mod save;

@@ -1,8 +1,8 @@
 //! Writing a checkpoint.
 
-use super::chain::Writer;
 use super::layout::{SegmentEntry, Summary};
 use crate::log::Spine;
+use crate::walk::checkpoint::Writer;
 use quipu_parts::index::Imaged;
 use quipu_parts::space::CheckpointEntry;
 use zerocopy::IntoBytes;
@@ -26,7 +26,7 @@ pub(crate) fn save<I: Imaged>(spine: &Spine<I>) -> Option<CheckpointEntry> {
     if len >= states.len() as u64 * space.zone_size() {
         return None;
     }
-    let mut writer = Writer::new(&spine.heap, space.superblock().run.get(), len)?;
+    let mut writer = Writer::new(space, spine.heap.certifier(), len)?;
     writer.push(summary.as_bytes());
     writer.push(entries.as_bytes());
     image.write(&mut |bytes| writer.push(bytes));

@@ -1,0 +1,47 @@
+//! Writing a checkpoint.
+
+use super::layout::{Summary, TableEntry, ZoneCounts};
+use crate::tiered::Tiers;
+use crate::types::error::Error;
+use crate::walk::checkpoint::Writer;
+use quipu_parts::index::{BothWays, Image, Imaged};
+use quipu_parts::space::{CheckpointEntry, ZoneId};
+use quipu_parts::versions::Retired;
+use zerocopy::IntoBytes;
+
+/// Writes a checkpoint of a store without users, whose memtables have ended, and returns its name for the
+/// superblock: durably, or that of none.
+pub(in crate::tiered) fn save<I: BothWays + Imaged>(tiers: &Tiers<I>) -> Result<CheckpointEntry, Error> {
+    let none = CheckpointEntry::default();
+    if !tiers.sweep_for_good()? {
+        return Ok(none);
+    }
+    let (heap, tables, participant) = (tiers.log.heap(), tiers.tables.all(), tiers.epochs.register());
+    let (guard, mut retired) = (participant.pin(), Retired::default());
+    let settled = tables.iter().try_for_each(|table| table.versions.settle(&guard, &mut retired));
+    retired.defer(&guard);
+    settled?;
+    let images = tables.iter().map(|table| table.versions.index().image(&guard));
+    let Some(images) = images.collect::<Option<Vec<Image<'_>>>>() else { return Ok(none) };
+
+    let mut zones: Vec<ZoneId> = tiers.log.memtables().iter().flat_map(|memtable| memtable.zones()).collect();
+    zones.sort_unstable_by_key(|zone| zone.0);
+    let zones: Vec<ZoneCounts> = zones.into_iter().map(|zone| ZoneCounts::new(heap.usage(), zone)).collect();
+    let entries: Vec<TableEntry> = (tables.iter().zip(&images))
+        .map(|(table, image)| TableEntry {
+            created: table.subtable.created.into(),
+            image: image.len().into(),
+        })
+        .collect();
+    let summary = Summary::new(zones.len(), entries.len());
+    let heads = [summary.as_bytes(), zones.as_bytes(), entries.as_bytes()];
+    let len =
+        heads.iter().map(|head| head.len() as u64).sum::<u64>() + images.iter().map(Image::len).sum::<u64>();
+    if len >= zones.len() as u64 * heap.space().zone_size() {
+        return Ok(none);
+    }
+    let Some(mut writer) = Writer::new(heap.space(), heap.certifier(), len) else { return Ok(none) };
+    heads.into_iter().for_each(|head| writer.push(head));
+    images.iter().for_each(|image| image.write(&mut |bytes| writer.push(bytes)));
+    Ok(writer.finish())
+}
