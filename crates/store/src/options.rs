@@ -133,7 +133,7 @@ impl Options {
     /// also gives up whole segments: those without a header, and those that the zone table takes for free,
     /// even if their records prove themselves. To get these back, [salvage](crate::Store::salvage) the pool
     /// instead. Default: no. A pool without a legible superblock and a pool of another design are refused as
-    /// ever.
+    /// ever, and so is one of `xp`: all its writes have one order, of which nothing can be given up.
     pub fn accept_damage(self, accepts: bool) -> Options {
         Options { accept_damage: accepts, ..self }
     }

@@ -12,4 +12,5 @@ mod salvage;
 mod script;
 mod segments;
 mod superblocks;
+mod tables;
 mod victim;

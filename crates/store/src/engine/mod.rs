@@ -118,7 +118,7 @@ pub(crate) trait Engine: Send + Sync {
         &self,
         _wrong: &[SpaceError],
         _threads: usize,
-        _into: &mut dyn Session,
+        _into: &Arc<dyn Engine>,
         _progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<SalvageReport, Error> {
         Err(Error::Unsupported { what: NO_SALVAGE })

@@ -4,7 +4,7 @@ use super::Spine;
 use super::client::LogClient;
 use super::{check, salvage};
 use crate::background::{Admission, Bell, Job};
-use crate::engine::{Engine, InForce, InPlace, NO_SALVAGE, Session};
+use crate::engine::{Engine, InForce, InPlace, NO_SALVAGE};
 use crate::types::error::Error;
 use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
@@ -126,7 +126,7 @@ impl<I: Index> Engine for Spine<I> {
         &self,
         wrong: &[SpaceError],
         threads: usize,
-        into: &mut dyn Session,
+        into: &Arc<dyn Engine>,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<SalvageReport, Error> {
         if I::DURABLE {

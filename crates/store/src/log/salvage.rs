@@ -6,7 +6,7 @@
 //! latest record is lost; the new pool has an older record of such a key, if there is one.
 
 use super::recovery::{self, Findings};
-use crate::engine::Session;
+use crate::engine::Engine;
 use crate::engine::site::Holes;
 use crate::log::{Batch, Spine};
 use crate::types::error::{Damage, DamagedPlace, Error};
@@ -17,6 +17,7 @@ use quipu_parts::index::Index;
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::SpaceError;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A record that may have stood in bytes that prove nothing.
 struct Legible {
@@ -30,14 +31,14 @@ pub(crate) fn salvage<I: Index>(
     spine: &Spine<I>,
     wrong: &[SpaceError],
     threads: usize,
-    into: &mut dyn Session,
+    into: &Arc<dyn Engine>,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<SalvageReport, Error> {
     let mut findings = recovery::scan_all(spine, threads, Holes::Salvaged, progress)?;
     let session = spine.own_session(None);
     let lost = lost_keys(spine, &session.pin(), &findings, Holes::Salvaged)?;
     spine.drop_tombstones()?;
-    let guard = session.pin();
+    let (guard, mut into) = (session.pin(), into.clone().session());
     let mut batch = Batch::default();
     let mut keys = 0;
     while let Some(record) = spine.next_record(&guard, &mut batch)? {

@@ -5,7 +5,6 @@ use super::checkpoint::{self, Loaded};
 use super::recovery;
 use super::rewrite::Rewriter;
 use super::table::Tables;
-use crate::engine::NO_SALVAGE;
 use crate::engine::site::{How, NewPool, Opened, Site};
 use crate::options::Twin;
 use crate::settings::image::refused;
@@ -17,6 +16,7 @@ use quipu_parts::commit::Stripes;
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::Reference;
+use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{ANCHOR_LEN, ChainHeap, ChainLog, ChainPools, MEMTABLE_LEN, SUBTABLE_LEN};
 use quipu_parts::heap::chain::{ChainTwin, Recovered, Survey};
 use quipu_parts::index::{BothWays, Imaged, Index};
@@ -53,6 +53,7 @@ pub(crate) const fn capabilities<I: Index>() -> Capabilities {
         tables: true,
         batches: true,
         expiry: true,
+        salvages: true,
         versions: true,
         lends: true,
         checkpoints: true,
@@ -106,7 +107,7 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
         let believes = site.believes_checkpoints();
         let (mut indexes, mut resumed) = (Vec::new(), None);
         let recovered = match &mut site.how {
-            How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
+            How::Unrecovered => none(),
             How::New => {
                 recovery::create(&heap, &certifier())?;
                 none()
@@ -136,12 +137,20 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
             return Err(Error::no_room_in(&space));
         }
         let epochs = Collector::new();
-        let tables = Tables::new(&heap, self.index, indexes, &epochs)?;
+        let anchor = recovery::anchor(&space, &certifier());
+        let is_damaged = matches!(site.how, How::Unrecovered);
+        let (tables, anchor) = match is_damaged {
+            true => (
+                Tables::of_damaged(&heap, self.index, &epochs),
+                anchor.unwrap_or(Anchor::illegible(&certifier())),
+            ),
+            false => (Tables::new(&heap, self.index, indexes, &epochs)?, anchor?),
+        };
         let left_open = recovered.survey.left_open;
         let tiers = Tiers {
             log: ChainLog::new(heap, Grants::default(), recovered),
             tables,
-            anchor: recovery::anchor(&space, &certifier())?,
+            anchor,
             stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
             snapshots: Snapshots::default(),
             rewriter: Rewriter::new(&epochs),

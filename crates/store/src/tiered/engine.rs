@@ -4,17 +4,18 @@ use super::Tiers;
 use super::check;
 use super::checkpoint;
 use super::client::TieredClient;
+use super::salvage;
 use crate::background::{Admission, Bell, Job};
 use crate::engine::{Engine, InPlace};
 use crate::types::error::Error;
-use crate::types::reports::CheckReport;
+use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
 use crate::types::table::{Table, TableId, TableStats};
 use crate::walk::cleaner;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::chain::Held;
 use quipu_parts::index::{BothWays, Imaged};
-use quipu_parts::space::{CheckpointEntry, Space};
+use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
 use quipu_parts::versions::Snapshot;
 use smallbox::smallbox;
 use std::sync::Arc;
@@ -122,6 +123,18 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
 
     fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
         check::check(self, progress)
+    }
+
+    fn salvage(
+        &self,
+        wrong: &[SpaceError],
+        _threads: usize,
+        into: &Arc<dyn Engine>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<SalvageReport, Error> {
+        let report = salvage::salvage(self, wrong, into)?;
+        progress(1, 1);
+        Ok(report)
     }
 
     fn quiesce(&self) -> Result<(), Error> {

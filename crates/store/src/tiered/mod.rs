@@ -30,6 +30,7 @@ mod read;
 mod recovery;
 mod rewrite;
 mod room;
+mod salvage;
 mod scan;
 mod table;
 mod write;

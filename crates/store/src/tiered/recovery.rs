@@ -205,7 +205,8 @@ impl<I: BothWays> Tiers<I> {
         Ok(count)
     }
 
-    fn adopt(
+    /// Takes a record into the index of its table, the highest number of a key winning.
+    pub(super) fn adopt(
         &self,
         guard: &Guard<'_>,
         table: &Table<I>,

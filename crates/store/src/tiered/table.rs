@@ -64,19 +64,40 @@ impl<I: BothWays> Tables<I> {
         loaded: Vec<(u64, I)>,
         epochs: &Collector,
     ) -> Result<Tables<I>, Error> {
-        let mut loaded: HashMap<u64, I> = loaded.into_iter().collect();
-        let all = SpinLock::new(All { tables: Vec::new(), next: 0 });
-        let pool = heap.certifier().key_hash(b"tables");
-        let tables = Tables { index, epochs: epochs.clone(), pool, all, changing: SpinLock::default() };
-        for subtable in heap.subtables()? {
-            let index = loaded.remove(&subtable.created).unwrap_or_else(index);
-            let table = tables.table(subtable, index);
-            tables.add(table);
-        }
+        let tables = Tables::from_subtables(heap.subtables()?, heap, index, loaded, epochs);
         match tables.named(DEFAULT) {
             Some(_) => Ok(tables),
             None => Err(Error::damaged("the object of the default table", 0, 0)),
         }
+    }
+
+    /// The tables of a damaged pool, with empty indexes. One whose name is lost gets another.
+    pub(super) fn of_damaged(heap: &ChainHeap, index: fn() -> I, epochs: &Collector) -> Tables<I> {
+        // The default table is the first one of a pool.
+        let named = |known: &[Subtable], number: u64| match known.iter().all(|table| table.created > number) {
+            true => DEFAULT.into(),
+            false => format!("unnamed {number}"),
+        };
+        Tables::from_subtables(heap.legible_subtables(named), heap, index, Vec::new(), epochs)
+    }
+
+    fn from_subtables(
+        subtables: impl IntoIterator<Item = Subtable>,
+        heap: &ChainHeap,
+        index: fn() -> I,
+        loaded: Vec<(u64, I)>,
+        epochs: &Collector,
+    ) -> Tables<I> {
+        let mut loaded: HashMap<u64, I> = loaded.into_iter().collect();
+        let all = SpinLock::new(All { tables: Vec::new(), next: 0 });
+        let pool = heap.certifier().key_hash(b"tables");
+        let tables = Tables { index, epochs: epochs.clone(), pool, all, changing: SpinLock::default() };
+        for subtable in subtables {
+            let index = loaded.remove(&subtable.created).unwrap_or_else(index);
+            let table = tables.table(subtable, index);
+            tables.add(table);
+        }
+        tables
     }
 
     /// A table with a number of its own.

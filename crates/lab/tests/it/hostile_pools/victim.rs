@@ -184,6 +184,12 @@ impl Victim {
         self.committed(b"QMTZ").map(of_zone).collect()
     }
 
+    /// Where structures with this magic stand outside of zones.
+    pub fn objects(&self, magic: &[u8; 4]) -> Vec<usize> {
+        let zones = self.zones().into_iter().map(|(_, start)| start).min().unwrap();
+        (0..zones).step_by(64).filter(|at| self.bytes[at + 8..at + 12] == *magic).collect()
+    }
+
     fn zone_size(&self) -> usize {
         self.superblock.zone_size() as usize
     }

@@ -47,6 +47,19 @@ impl Anchor {
         Ok(Anchor { offset, current: SpinLock::new(current) })
     }
 
+    /// An anchor that cannot be read, of a pool that is not written to.
+    pub fn illegible(certifier: &Certifier) -> Anchor {
+        Anchor {
+            offset: 0,
+            current: SpinLock::new(Current { copy: MemtableAnchor::new(certifier, 0, 0), which: 0 }),
+        }
+    }
+
+    /// Whether it could be read.
+    pub fn is_legible(&self) -> bool {
+        self.current.lock().copy.generation.get() != 0
+    }
+
     /// Makes durable what [`open`](Anchor::open) has read, with the next fence: after a crash of the process
     /// alone it may be only in the processor's cache.
     pub(super) fn flush(&self, region: &Region) {
@@ -63,7 +76,8 @@ impl Anchor {
         let mut current = self.current.lock();
         let MemtableAnchor { generation, through: old, .. } = current.copy;
         let which = 1 - current.which;
-        let copy = MemtableAnchor::new(certifier, generation.get().wrapping_add(1), through.max(old.get()));
+        let generation = generation.get().wrapping_add(1).max(1);
+        let copy = MemtableAnchor::new(certifier, generation, through.max(old.get()));
         region.write_nt(self.offset + which * LINE, copy.as_bytes());
         region.fence();
         *current = Current { copy, which };

@@ -182,6 +182,11 @@ impl MemtableZone {
         certifier.life_key(self.life.get(), self.nonce.get())
     }
 
+    /// The number of its memtable.
+    pub fn life(&self) -> u64 {
+        self.life.get()
+    }
+
     /// The object that it names, and its slot there.
     pub fn owner(&self) -> (ObjectId, u32) {
         (ObjectId(self.owner.get()), self.slot.get())

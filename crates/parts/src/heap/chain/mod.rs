@@ -37,7 +37,7 @@
 //! | `subtable` | subtables, which are dropped by one bit |
 //! | `usage` | counters of what zones hold |
 //! | `anchor` | up to which number items may have left the pool |
-//! | `recover` | the way from a crashed pool to memtables that hold a prefix |
+//! | `recover`, `salvage` | from a crashed pool to memtables that hold a prefix; reading a damaged pool |
 
 #[cfg(doc)]
 use crate::commit::Ring;
@@ -51,6 +51,7 @@ mod layout;
 mod log;
 mod memtable;
 mod recover;
+mod salvage;
 mod subtable;
 mod tail;
 mod usage;
@@ -68,6 +69,7 @@ pub use log::ChainLog;
 pub use memtable::ChainTwin;
 pub use memtable::{ChainHeap, ChainPools, Memtable, Supply};
 pub use recover::{Recovered, RecoveredMemtable, Survey};
+pub use salvage::Hole;
 pub use subtable::{Dropped, NAME_MAX, SUBTABLE_LEN, Subtable};
 pub use usage::{Counts, Held, SavedCounts, Usage};
 pub use view::RecordFound;

@@ -73,7 +73,7 @@ pub struct Subtable {
     pub created: u64,
     /// Its name: 1 to [`NAME_MAX`] bytes.
     pub name: String,
-    object: ObjectId,
+    pub(super) object: ObjectId,
 }
 
 /// The memtables of a subtable that has been dropped. Nobody finds them any more; when nobody reads them
@@ -114,8 +114,15 @@ impl ChainHeap {
     /// # Errors
     /// [`ChainError::Damaged`].
     pub fn subtables(&self) -> Result<Vec<Subtable>, ChainError> {
+        let mut tables = self.described_subtables().collect::<Result<Vec<_>, ChainError>>()?;
+        tables.sort_by_key(|table| table.created);
+        Ok(tables)
+    }
+
+    /// The subtables of the pool, or the damage in their places.
+    pub fn described_subtables(&self) -> impl Iterator<Item = Result<Subtable, ChainError>> {
         let pool = self.subtables_pool();
-        let read = |object: ObjectId| {
+        let read = move |object: ObjectId| {
             let at = pool.object_offset(object).expect("an object of this pool");
             let bytes: SubtableObject = self.read(at, SUBTABLE_LEN);
             let is_sound =
@@ -124,9 +131,7 @@ impl ChainHeap {
             let name = name.ok_or(ChainError::Damaged { what: "the object of a table", offset: at })?;
             Ok(Subtable { created: bytes.created.get(), name, object })
         };
-        let mut tables = pool.committed().into_iter().map(read).collect::<Result<Vec<_>, ChainError>>()?;
-        tables.sort_by_key(|table| table.created);
-        Ok(tables)
+        pool.committed().into_iter().map(read)
     }
 }
 

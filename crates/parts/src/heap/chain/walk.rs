@@ -103,7 +103,7 @@ impl ChunkFound {
 
 /// Bytes that a look behind the end of a walk proves at most, in sizes of a zone: values may be full of bytes
 /// that look like headers.
-const MOST_EFFORT: u64 = 4;
+pub(super) const MOST_EFFORT: u64 = 4;
 
 /// A memtable whose chunks end before its end mark.
 pub(super) const MISSING: &str = "a chunk before the end of the memtable";
@@ -116,7 +116,7 @@ impl ChainHeap {
     ///
     /// # Safety
     /// Nobody writes to the zone meanwhile.
-    unsafe fn prove(
+    pub(super) unsafe fn prove(
         &self,
         key: LifeKey,
         place: u32,
@@ -296,7 +296,7 @@ impl ChainHeap {
     ///
     /// # Safety
     /// Nobody writes there meanwhile.
-    unsafe fn claimed_len(&self, at: u64, room: u64) -> Option<u64> {
+    pub(super) unsafe fn claimed_len(&self, at: u64, room: u64) -> Option<u64> {
         // SAFETY: as the caller promises.
         claimed_len(unsafe { self.region().bytes(at, CHUNK_HEADER.min(room)) }?, room)
     }
@@ -348,20 +348,10 @@ impl ChainHeap {
         mut chunk_of: impl FnMut(ZoneId, u64),
         mut each: impl FnMut(RecordFound<'m>),
     ) -> Result<(), ChainError> {
-        let shift = self.space.zone_size().trailing_zeros();
         let show = |chunk: &ChunkFound, zone: ZoneId, offset: u64| {
             chunk_of(zone, chunk.len);
-            let at = self.space.zone_offset(zone) + offset;
-            // SAFETY: as the caller promises; the chunk has been proved, so that its bytes are in the zone.
-            let bytes = unsafe { self.region().bytes_in_pieces(at, chunk.len) }.expect("proved");
-            let mut next = CHUNK_HEADER as usize;
-            for _ in 0..chunk.fact.here {
-                let here = Reference::new(zone, offset + next as u64, shift);
-                let record = parse(&bytes[next..], here, at + next as u64)?;
-                next += record.len as usize;
-                each(record);
-            }
-            Ok(())
+            // SAFETY: as the caller promises; the chunk has been proved.
+            unsafe { self.records_of(chunk, zone, offset, &mut each) }
         };
         // SAFETY: as the caller promises.
         let reached = unsafe { self.walk(memtable, Some(end), show) }?;
@@ -370,6 +360,30 @@ impl ChainHeap {
         }
         let offset = self.object_offset(memtable.object);
         Err(ChainError::Damaged { what: MISSING, offset })
+    }
+
+    /// Shows the records of a chunk that has been proved.
+    ///
+    /// # Safety
+    /// Nobody writes to it, and its memtable is not released as long as the records are in use.
+    pub(super) unsafe fn records_of<'m>(
+        &'m self,
+        chunk: &ChunkFound,
+        zone: ZoneId,
+        offset: u64,
+        mut each: impl FnMut(RecordFound<'m>),
+    ) -> Result<(), ChainError> {
+        let (at, shift) = (self.space.zone_offset(zone) + offset, self.space.zone_size().trailing_zeros());
+        // SAFETY: as the caller promises; the chunk has been proved, so that its bytes are in the zone.
+        let bytes = unsafe { self.region().bytes_in_pieces(at, chunk.len) }.expect("proved");
+        let mut next = CHUNK_HEADER as usize;
+        for _ in 0..chunk.fact.here {
+            let here = Reference::new(zone, offset + next as u64, shift);
+            let record = parse(&bytes[next..], here, at + next as u64)?;
+            next += record.len as usize;
+            each(record);
+        }
+        Ok(())
     }
 }
 

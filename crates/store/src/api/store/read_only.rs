@@ -106,9 +106,7 @@ impl Store {
             Site { space: space.into(), folder: folder_of(path.as_ref()), options, how: How::Unrecovered };
         let Opened { engine, .. } = (design.recipe().open)(site)?;
         let store = Store::create(into.as_ref(), &fresh)?;
-        let mut session = store.engine.clone().session();
-        let copied = engine.salvage(&wrong, options.recovery_threads, &mut *session, progress);
-        drop(session);
+        let copied = engine.salvage(&wrong, options.recovery_threads, &store.engine, progress);
         let report = copied.and_then(|report| store.close().map(|()| report));
         report.inspect_err(|_| {
             if into.as_ref().is_file() {

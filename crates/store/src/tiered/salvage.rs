@@ -1,0 +1,143 @@
+//! Salvage: the records of a damaged pool that prove themselves, copied into a new one, table by table.
+//!
+//! The damaged pool is only read. Its records go into the indexes as in recovery, whatever is missing between
+//! them. In bytes that prove nothing a record may still be legible. So the report can name keys whose latest
+//! record is lost.
+
+use super::Tiers;
+use super::table::{DEFAULT, Table};
+use crate::engine::Engine;
+use crate::types::error::{Damage, DamagedPlace, Error};
+use crate::types::reports::{Instead, LostKey, SalvageReport};
+use quipu_parts::epoch::Guard;
+use quipu_parts::heap::chain::{ChainError, Hole, RecordFound};
+use quipu_parts::index::{BothWays, Key};
+use quipu_parts::record::Kind;
+use quipu_parts::space::SpaceError;
+use quipu_parts::versions::{Look, RangeList, RangeTombstone, Retired, Version};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Keys that are copied at a time.
+const AT_ONCE: usize = 64;
+
+/// Copies all records that prove themselves from the pool of `tiers`, whose indexes are still empty. `wrong`
+/// is the known damage of its metadata.
+pub(super) fn salvage<I: BothWays>(
+    tiers: &Tiers<I>,
+    wrong: &[SpaceError],
+    into: &Arc<dyn Engine>,
+) -> Result<SalvageReport, Error> {
+    let (heap, tables) = (tiers.log.heap(), tiers.tables.all());
+    let by_number: BTreeMap<u64, _> = tables.iter().map(|table| (table.subtable.created, table)).collect();
+    let known: Vec<_> = tables.iter().map(|table| table.subtable.clone()).collect();
+    let participant = tiers.epochs.register();
+    let (guard, mut retired, mut ranges) = (participant.pin(), Retired::default(), BTreeMap::new());
+    let each = |subtable: u64, record: RecordFound<'_>| {
+        if record.kind == Kind::Range {
+            let (from, to) = (record.key.into(), record.value.into());
+            let range = RangeTombstone { from, to, number: record.version };
+            ranges.entry(subtable).or_insert_with(Vec::new).push(range);
+            return;
+        }
+        let version = Version::new(record.sequence, record.reference, record.kind != Kind::Value);
+        tiers.adopt(&guard, by_number[&subtable], record.key, version, &mut retired);
+    };
+    let through = tiers.anchor.is_legible().then(|| tiers.anchor.through());
+    // SAFETY: the pool is only read.
+    let holes = unsafe { heap.salvage(&known, through, each) }?;
+    let lost = lost_keys(tiers, &guard, &holes, &by_number)?;
+    for (subtable, own) in ranges {
+        tiers.sweep_recovered(&guard, by_number[&subtable], &RangeList::new(own), &mut retired)?;
+    }
+    retired.defer(&guard);
+    let mut keys = 0;
+    for table in &tables {
+        keys += copy(tiers, &guard, table, into)?;
+    }
+    let places = holes.into_iter().map(|Hole { what, offset, len, .. }| DamagedPlace { what, offset, len });
+    let tables = heap.described_subtables().filter_map(Result::err).map(|error| place_of(&error));
+    let wrong = wrong.iter().map(|error| {
+        let offset = if let SpaceError::Damaged { offset, .. } = error { *offset } else { 0 };
+        DamagedPlace { what: error.to_string(), offset, len: 0 }
+    });
+    let mut places: Vec<_> = places.chain(tables).chain(wrong).collect();
+    if !tiers.anchor.is_legible() {
+        places.push(DamagedPlace { what: "the anchor of the memtables".into(), offset: 0, len: 0 });
+    }
+    places.sort_by_key(|place| place.offset);
+    Ok(SalvageReport { keys, damage: Damage { places }, lost })
+}
+
+fn place_of(error: &ChainError) -> DamagedPlace {
+    let offset = if let ChainError::Damaged { offset, .. } = error { *offset } else { 0 };
+    DamagedPlace { what: error.to_string(), offset, len: 0 }
+}
+
+/// Copies the keys of a table, and returns how many there are.
+fn copy<I: BothWays>(
+    tiers: &Tiers<I>,
+    guard: &Guard<'_>,
+    table: &Table<I>,
+    into: &Arc<dyn Engine>,
+) -> Result<u64, Error> {
+    let mut session = into.clone().session();
+    if table.subtable.name != DEFAULT {
+        let created = into.create_table(&table.subtable.name)?;
+        session = session.on(created.id)?;
+    }
+    let mut scan = table.versions.scan_from(&[]);
+    let number_of = |reference| tiers.number_of(guard, reference);
+    let mut look = Look { limit: AT_ONCE, up_to: u64::MAX, prefetch: |_| (), number_of, words: Vec::new() };
+    let (mut found, mut keys, mut has_more) = (Vec::with_capacity(AT_ONCE), 0, true);
+    while has_more {
+        has_more =
+            table.versions.next_in_order(guard, &mut scan, &mut look, |version| found.push(version))?;
+        for version in found.drain(..) {
+            let Some(record) = tiers.value_at(guard, &version)? else { continue };
+            match record.expires {
+                0 => session.put(record.key, record.value)?,
+                time => session.put_until(record.key, record.value, time)?,
+            }
+            keys += 1;
+        }
+    }
+    Ok(keys)
+}
+
+/// The keys that are legible in holes, and whose records elsewhere are older.
+fn lost_keys<I: BothWays>(
+    tiers: &Tiers<I>,
+    guard: &Guard<'_>,
+    holes: &[Hole],
+    by_number: &BTreeMap<u64, &Arc<Table<I>>>,
+) -> Result<Vec<LostKey>, Error> {
+    let ceiling = tiers.log.heap().space().superblock().clock_ceiling.get();
+    let mut latest = BTreeMap::<(u64, Vec<u8>), (u64, bool)>::new();
+    for hole in holes {
+        let Some(subtable) = hole.subtable else { continue };
+        let each = |record: RecordFound<'_>| {
+            if record.kind != Kind::Range {
+                let known = latest.entry((subtable, record.key.to_vec())).or_default();
+                *known = (*known).max((record.sequence, record.kind == Kind::Tombstone));
+            }
+        };
+        // SAFETY: the pool is only read.
+        unsafe { tiers.log.heap().legible(hole, ceiling, each) };
+    }
+    let mut lost = Vec::new();
+    for ((subtable, key), (number, is_deletion)) in latest {
+        let at = (guard, Key { bytes: &key, hash: 0 }, None);
+        let found =
+            by_number[&subtable].versions.get(at, || u64::MAX, |found| tiers.number_of(guard, found))?;
+        let instead = match found {
+            Some(found) if found.number >= number => continue,
+            Some(found) if !found.is_tombstone() && is_deletion => Instead::DeletedValue,
+            Some(found) if !found.is_tombstone() => Instead::OlderValue,
+            _ if is_deletion => continue,
+            _ => Instead::Nothing,
+        };
+        lost.push(LostKey { key, instead });
+    }
+    Ok(lost)
+}
