@@ -135,7 +135,6 @@ impl ChainHeap {
 
     /// The subtable of a memtable, and its end mark; `None` if it was released, or nothing tells its
     /// subtable.
-    #[expect(clippy::type_complexity, reason = "a place and a number, as for an end mark")]
     fn owner_of(
         &self,
         object: ObjectId,
