@@ -7,6 +7,7 @@
 //! - [`reclaim`]: reads and writes beside reclamation.
 //! - [`steps`]: the steps of an operation, each alone.
 //! - [`patterns`]: writes by themselves, in several orders.
+//! - [`memtables`]: the index of a memtable and its records, without a store.
 //! - [`ring`]: one order over all writes, without an index.
 //! - [`paper`]: the evaluations of papers, made of these.
 //! - [`Roofline`]: what the same medium gives to code that does nothing but the accesses themselves.
@@ -25,12 +26,14 @@
 mod ahead;
 pub mod alloc;
 mod batched;
+mod chain;
 mod config;
 mod cost;
 mod drive;
 mod engine;
 mod error;
 mod memory;
+mod memtables;
 mod ops;
 mod own_work;
 pub mod paper;
@@ -53,6 +56,7 @@ mod ycsb;
 pub use config::Config;
 pub use engine::{Engine, EngineClient, OpenEngine};
 pub use error::{BenchError, Fault};
+pub use memtables::{Order, memtables};
 pub use ops::{OpsPhase, ops, ops_of};
 pub use patterns::{Pattern, patterns};
 pub use plot::plot;

@@ -43,6 +43,8 @@ pub enum Pattern {
     OwnLogs,
     /// Lines anywhere.
     Random,
+    /// Records of so many bytes anywhere, each at the begin of a line.
+    Records(u64),
     /// Four KiB, one behind the other and each durable as a whole, so many bytes behind the boundary of a
     /// page.
     Pages(u64),
@@ -55,6 +57,7 @@ impl fmt::Display for Pattern {
             Pattern::Logs(logs) => write!(f, "64 B in {logs} logs"),
             Pattern::OwnLogs => f.write_str("64 B in a log each"),
             Pattern::Random => f.write_str("64 B at random"),
+            Pattern::Records(bytes) => write!(f, "{bytes} B at random"),
             Pattern::Pages(0) => f.write_str("4 KiB, aligned"),
             Pattern::Pages(shift) => write!(f, "4 KiB, {shift} B off"),
         }
@@ -71,9 +74,10 @@ pub fn patterns(
 ) -> Result<(), BenchError> {
     config.check_run()?;
     if patterns.iter().any(|pattern| matches!(pattern, Pattern::Pages(shift) if *shift >= PAGE))
+        || patterns.iter().any(|pattern| matches!(pattern, Pattern::Records(0) | Pattern::Records(PAGE..)))
         || patterns.contains(&Pattern::Logs(0))
     {
-        return Err(setting("pattern", "must have a log, or less than a page to be off"));
+        return Err(setting("pattern", "must have a log, a record, or less than a page to be off"));
     }
     let is_simulated = config.medium == MediumKind::Sim;
     let writers = if is_simulated { WRITERS_ON_SIM } else { config.threads };
@@ -121,7 +125,11 @@ impl Run<'_> {
                 Ok(())
             })
         })?;
-        let lines = if each == 1 { 1 } else { PAGE / LINE };
+        let lines = match self.pattern {
+            Pattern::Pages(_) => PAGE / LINE,
+            Pattern::Records(bytes) => bytes.div_ceil(LINE),
+            _ => 1,
+        };
         Ok(Row {
             dimms_per_op: Some(single.dimms(outcome.operations)),
             writers_at_one_dimm: Some(round.most_lines(rounds) / lines as f64),
@@ -171,7 +179,8 @@ impl Writer<'_> {
     fn write(&mut self) {
         let (base, len) = self.area;
         let (offset, len) = match self.pattern {
-            Pattern::Random => (self.random.random_range(0..self.region.len() / LINE) * LINE, LINE),
+            Pattern::Random => (self.anywhere(LINE), LINE),
+            Pattern::Records(bytes) => (self.anywhere(bytes), bytes),
             Pattern::Pages(shift) => {
                 // The page behind the last boundary would end outside.
                 let pages = len / PAGE - 1;
@@ -186,5 +195,11 @@ impl Writer<'_> {
         };
         self.region.write(offset, &self.bytes[..len as usize]);
         self.region.persist(offset, len);
+    }
+
+    /// The begin of any line from which there are so many bytes.
+    #[inline]
+    fn anywhere(&mut self, bytes: u64) -> u64 {
+        self.random.random_range(0..=(self.region.len() - bytes) / LINE) * LINE
     }
 }

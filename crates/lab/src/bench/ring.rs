@@ -5,6 +5,7 @@
 //! visible. The limit beside is that of items of the same bytes: each thread streams them to a place of its
 //! own, with a fence each. It is taken before and after, and the mean counts.
 
+use super::chain::{bytes_of_items, chain_log, is_too_long, item_len, zone_size};
 use super::config::{Config, refuse};
 use super::cost::Meter;
 use super::drive::{Outcome, Phase, drive};
@@ -13,19 +14,12 @@ use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::roofline::{Limits, Roof};
 use super::target::bare;
-use quipu_medium::{LINE, Node, Region};
+use quipu_medium::{LINE, Region};
 use quipu_parts::commit::ring::Grants;
-use quipu_parts::heap::chain::anchor::Anchor;
-use quipu_parts::heap::chain::{
-    ANCHOR_LEN, CHUNK_HEADER, ChainError, ChainHeap, ChainLog, ChainPools, Chunk, GroupSettings, Groups,
-    Item, MEMTABLE_LEN, RECORD_HEADER, SUBTABLE_LEN, Supply, Written,
-};
-use quipu_parts::heap::{Clock, ClockSettings};
-use quipu_parts::record::{Certifier, Content, padded};
-use quipu_parts::space::{FormatOptions, FreeListKind, PoolSpec, SETTINGS_LEN, Space};
+use quipu_parts::heap::chain::{ChainLog, Chunk, GroupSettings, Groups, Item, Supply, Written};
+use quipu_parts::record::Content;
 use std::error::Error;
 use std::hint::black_box;
-use std::sync::Arc;
 
 /// How items are formed and granted.
 #[derive(Clone, Debug)]
@@ -39,14 +33,11 @@ pub struct Items {
 }
 
 const NAME: &str = "ring";
-const CLOCK: ClockSettings = ClockSettings { block: 1 << 20, handful: 64 };
+/// The ring as rows name it, by its way of granting.
+pub(super) const LOCK: &str = "ring (lock)";
+pub(super) const TICKET: &str = "ring (ticket)";
 /// Records that a thread makes.
 const MADE: u64 = 1000;
-const MEMTABLES: u32 = 1;
-const ANCHOR: u32 = 2;
-const SUBTABLES: u32 = 3;
-/// Bytes of a zone, and zones of a memtable: 64 MiB; on the simulator, 256 KiB.
-const ZONES: [(u64, u32); 2] = [(4 << 20, 16), (64 << 10, 4)];
 
 /// Writes the records of the settings, once for each batch and each way of granting.
 pub fn ring(
@@ -61,10 +52,8 @@ pub fn ring(
         (items.grants.is_empty(), "grants", "must be lock, ticket or both"),
         (items.buckets == Some(0), "buckets", "must be at least 1"),
     ])?;
-    let longest = items.batches.iter().map(|batch| len_of(config, *batch)).max().unwrap_or_default();
-    let (zone_size, _) = zones(config);
     refuse([(
-        longest > zone_size / 4,
+        items.batches.iter().any(|batch| is_too_long(config, *batch)),
         "batch",
         "must be shorter: an item takes at most a quarter of a zone",
     )])?;
@@ -74,16 +63,6 @@ pub fn ring(
         }
     }
     Ok(())
-}
-
-fn zones(config: &Config) -> (u64, u32) {
-    ZONES[usize::from(config.medium == quipu::MediumKind::Sim)]
-}
-
-/// Bytes of an item of so many records.
-fn len_of(config: &Config, batch: u64) -> u64 {
-    let record = padded(RECORD_HEADER + (config.key_size + config.value_size) as u64);
-    (CHUNK_HEADER + batch * record).next_multiple_of(LINE)
 }
 
 fn refused<E: Error + Send + Sync + 'static>(phase: &str) -> impl Fn(E) -> BenchError {
@@ -115,25 +94,23 @@ impl Run<'_> {
 
     fn measure(&self) -> Result<Row, BenchError> {
         let config = self.config;
-        let (zone_size, slots) = zones(config);
         // Clients that meet may also write alone, a line more each.
-        let bytes = self.calls() * len_of(config, self.each());
-        let zones = bytes.div_ceil(zone_size - zone_size / 4) + 8;
-        let region = bare(config, (zones + 2) * zone_size)?;
+        let bytes = bytes_of_items(config, self.calls(), self.each());
+        let region = bare(config, bytes + 2 * zone_size(config))?;
         let times = region.simulator().is_none();
         let before = if times { Some(self.limit(&region)?) } else { None };
-        let log = self.log(&region, zones.div_ceil(u64::from(slots)) + 4)?;
+        let log = chain_log(config, &region, bytes, self.grants, &[], NAME)?;
         let phase = match self.items.buckets {
             Some(_) => format!("groups of up to {}", self.batch),
             None => format!("items of {}", self.batch),
         };
-        let name = format!("{NAME} ({})", if self.grants == Grants::Lock { "lock" } else { "ticket" });
+        let name = if self.grants == Grants::Lock { LOCK } else { TICKET };
         let meter = Meter::start(region.simulator());
         let outcome = match self.items.buckets {
             Some(buckets) => self.groups(&phase, &log, buckets)?,
             None => self.alone(&phase, &log)?,
         };
-        let row = meter.stop(Row::of(&name, &phase, config), &outcome);
+        let row = meter.stop(Row::of(name, &phase, config), &outcome);
         let Some(before) = before else { return Ok(row) };
         drop(log);
         let write_mops = (before + self.limit(&region)?) / 2.0;
@@ -182,7 +159,7 @@ impl Run<'_> {
 
     /// The limit for items of these bytes, in million records a second.
     fn limit(&self, region: &Region) -> Result<f64, BenchError> {
-        let len = len_of(self.config, self.each());
+        let len = item_len(self.config, self.each());
         let share = region.len() / self.config.threads as u64 / LINE * LINE;
         let outcome = drive(&self.phase("write limit"), |thread| {
             let (first, mut next, mut bytes) = (thread as u64 * share, 0, vec![0; len as usize]);
@@ -198,43 +175,6 @@ impl Run<'_> {
             })
         })?;
         Ok(outcome.mops())
-    }
-
-    fn log(&self, region: &Region, memtables: u64) -> Result<ChainLog, BenchError> {
-        const STAGE: &str = "create";
-        let (zone_size, slots) = zones(self.config);
-        let options = FormatOptions {
-            zone_size,
-            // No store: nobody opens it as one.
-            design: 0,
-            settings: [0; SETTINGS_LEN],
-            features: &[],
-            pools: vec![
-                PoolSpec { id: MEMTABLES, object_size: MEMTABLE_LEN, count: memtables },
-                PoolSpec { id: ANCHOR, object_size: ANCHOR_LEN, count: 1 },
-                PoolSpec { id: SUBTABLES, object_size: SUBTABLE_LEN, count: 1 },
-            ],
-            nodes: vec![Node(0)],
-            free_list: FreeListKind::Volatile,
-            secret: [7; 32],
-            boot_id: region.boot_id(),
-        };
-        let space = Arc::new(Space::format(region.clone(), &options).map_err(refused(STAGE))?);
-        let certifier = Certifier::new(space.superblock().secret());
-        let objects = space.pool(ANCHOR).expect("it was asked for");
-        let anchor = objects.get().map_err(refused(STAGE))?.expect("a new pool has one");
-        let at = objects.object_offset(anchor).expect("it has just been taken");
-        Anchor::create(region, &certifier, at);
-        objects.commit(anchor);
-        let clock = Clock::resume(&space, CLOCK, false);
-        let anchor = Anchor::open(region, &certifier, at).map_err(refused(STAGE))?;
-        let pools = ChainPools { memtables: MEMTABLES, subtables: SUBTABLES };
-        let mut heap = ChainHeap::new(space.clone(), certifier, clock, pools, slots);
-        let table = heap.create_subtable(NAME).map_err(refused(STAGE))?;
-        let recovered = heap.recover(&anchor, |_| Ok::<_, ChainError>(())).map_err(refused(STAGE))?;
-        let log = ChainLog::new(heap, self.grants, recovered);
-        log.open(0, table.created).map_err(refused(STAGE))?;
-        Ok(log)
     }
 }
 

@@ -74,6 +74,11 @@ fn memory(bytes: u64, pages: Pages) -> Result<Region, BenchError> {
     touched(Region::dram(bytes, pages)?)
 }
 
+/// Touches as much memory as a store may take for so many records, and gives it back.
+pub(super) fn touch_dram(records: u64) -> Result<(), BenchError> {
+    memory((records * DRAM_PER_RECORD).next_multiple_of(4096), Pages::Huge).map(drop)
+}
+
 fn touched(region: Region) -> Result<Region, BenchError> {
     region.prefault(0, region.len())?;
     Ok(region)
@@ -154,7 +159,7 @@ impl Engine for Target {
     /// since the host of a virtual machine may find pages for it only then.
     fn create(&self, records: u64) -> Result<Opened, BenchError> {
         if self.simulator().is_none() {
-            memory((records * DRAM_PER_RECORD).next_multiple_of(4096), Pages::Huge)?;
+            touch_dram(records)?;
         }
         let failed = self.refused("create");
         let store = match &self.place {

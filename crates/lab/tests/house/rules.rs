@@ -113,6 +113,7 @@ pub const UNSAFE_ROOMS: &[(&str, &str)] = &[
     ("crates/store/src/log/check.rs", "scans segments in place while it has the store for itself"),
     ("crates/store/src/log/check/", "scans them once more, for the keys that a damaged index has lost"),
     ("crates/lab/src/bench/alloc.rs", "counts what the global allocator hands out, which is an unsafe trait"),
+    ("crates/lab/src/bench/memtables.rs", "reads records of memtables in place that nobody releases"),
     ("crates/rivals/src/engines/library.rs", "finds the functions of C libraries by name"),
     ("crates/rivals/src/engines/rocksdb/", "calls RocksDB through its C interface"),
     ("crates/rivals/src/engines/pmemkv/", "calls pmemkv through its C interface"),

@@ -3,8 +3,8 @@
 
 use quipu::{Design, MediumKind};
 use quipu_lab::bench::{
-    BenchError, Config, Grants, Items, Keys, Overwrites, Roofline, Row, Silent, ops, recovery,
-    recovery_of_overwritten, ring, table, util, ycsb,
+    BenchError, Config, Grants, Items, Keys, Order, Overwrites, Roofline, Row, Silent, memtables, ops,
+    recovery, recovery_of_overwritten, ring, table, util, ycsb,
 };
 use quipu_lab::workload::{Mix, Workload};
 use std::path::PathBuf;
@@ -330,4 +330,34 @@ fn the_ring_on_all_media() {
     rows.iter().for_each(check_times);
     let refused = ring(&tiny(), &Items { batches: vec![1 << 20], ..items(None) }, &Silent, &mut |_| {});
     assert!(matches!(refused, Err(BenchError::Setting { setting: "batch", .. })));
+}
+
+#[test]
+fn memtables_on_all_media() {
+    let of = |config: Config| Config { key_size: 8, value_size: 32, batch: 50, ..config };
+    let (_directory, pool) = on_file("pool");
+    let on_file = Config { medium: MediumKind::File, pool: Some(pool.clone()), ..tiny() };
+    for (config, order) in [
+        (tiny(), Order::Sequential),
+        (tiny(), Order::Random),
+        (on_file, Order::Random),
+        (on_sim(), Order::Sequential),
+    ] {
+        let is_simulated = config.medium == MediumKind::Sim;
+        let rows = rows(|sink| memtables(&of(config), order, &Silent, sink));
+        let (measured, absent): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.not_run.is_none());
+        // The simulator has no time, and a skip list in DRAM costs it nothing.
+        assert_eq!((measured.len(), absent.len()), (if is_simulated { 4 } else { 6 }, 2), "{rows:?}");
+        for row in measured.into_iter().filter(|_| !is_simulated) {
+            check_times(row);
+            assert_eq!(row.pm_bytes_per_record > Some(0.0), !row.design.starts_with("SLM"), "{row:?}");
+        }
+    }
+    assert!(!pool.exists());
+    let named = |config: Config, what: &str| {
+        let error = memtables(&config, Order::Random, &Silent, &mut |_| ()).unwrap_err().to_string();
+        assert!(error.starts_with(what), "{error}");
+    };
+    named(Config { key_size: 16, ..of(tiny()) }, "key size");
+    named(Config { value_size: 60_000, ..of(tiny()) }, "batch");
 }

@@ -1,6 +1,8 @@
 //! The evaluations of papers, on a small scale: every figure has the rows that it promises, and says
 //! something of every statement of the paper's that it can.
 
+mod xp;
+
 use quipu::{Design, MediumKind};
 use quipu_lab::bench::paper::{PAPERS, Paper, Scale, paper, text};
 use quipu_lab::bench::{Config, Row, Silent};

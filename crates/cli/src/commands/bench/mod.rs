@@ -22,6 +22,7 @@ Examples:
   quipu bench recovery --records 10M --json
   quipu bench ring --threads 2 --batch 1,50                 # order and batching, without an index
   quipu bench paper viper --figure 6,10                     # a paper's evaluation beside ours
+  quipu bench paper xp --figure 14,16                       # memtables and the ring of another
   quipu bench ops --roofline --plot ops.svg                 # a picture beside the table
   quipu bench ops --design viper --set offset-map=pm        # a setting of the design
 

@@ -13,7 +13,8 @@ Examples:
   quipu bench ring --threads 2 --batch 50 --grant lock,ticket
   quipu bench ring --threads 16 --batch 64 --buckets 2      # clients with a record each, that meet
   quipu bench ring --medium file --pool /mnt/ssd/ring.pool --records 100k
-  quipu bench ring --medium sim --batch 1,10                # fences and lines of a record";
+  quipu bench ring --medium sim --batch 1,10                # fences and lines of a record
+  quipu bench paper xp --figure 16                          # all of that, beside what the paper says";
 
 /// Records where no number is given; on the simulator fewer.
 const RECORDS: u64 = 2_000_000;

@@ -16,6 +16,7 @@ mod run;
 mod statements;
 mod text;
 mod viper;
+mod xp;
 
 pub use ratios::Ratio;
 pub use run::{Scale, paper};
@@ -23,7 +24,9 @@ pub use statements::{Compared, Statement};
 pub use text::text;
 
 use super::config::Config;
+use super::memtables::Order;
 use super::patterns::Pattern;
+use super::ring::Items;
 use super::util::Overwrites;
 use crate::workload::Workload;
 
@@ -45,7 +48,7 @@ pub struct Paper {
 }
 
 /// All papers whose evaluation can be repeated.
-pub static PAPERS: &[&Paper] = &[&viper::PAPER, &pacman::PAPER, &mpkv::PAPER];
+pub static PAPERS: &[&Paper] = &[&viper::PAPER, &pacman::PAPER, &mpkv::PAPER, &xp::PAPER];
 
 impl Paper {
     /// The paper of that name.
@@ -129,6 +132,10 @@ pub enum Benchmark {
     Reclaim,
     /// [`patterns`](super::patterns()).
     Patterns(Vec<Pattern>),
+    /// [`memtables`](super::memtables()).
+    Memtables(Order),
+    /// [`ring`](super::ring()).
+    Ring(Items),
     /// [`steps`](super::steps()).
     Steps,
     /// [`util`](super::util()).

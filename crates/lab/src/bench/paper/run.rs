@@ -6,8 +6,8 @@ use crate::bench::error::BenchError;
 use crate::bench::progress::Progress;
 use crate::bench::report::{InPaper, Row, Sink};
 use crate::bench::{
-    Engine, Roofline, ops, ops_of, patterns, reclaim, recovery, recovery_of_overwritten, steps, util,
-    util_of, ycsb, ycsb_of,
+    Engine, Roofline, memtables, ops, ops_of, patterns, reclaim, recovery, recovery_of_overwritten, ring,
+    steps, util, util_of, ycsb, ycsb_of,
 };
 use quipu::{Design, MediumKind};
 
@@ -126,7 +126,7 @@ impl Run {
 
     /// The same for these designs, if it is for any of them; what runs no design stays as it is.
     fn of(mut self, only: &[Design]) -> Option<Run> {
-        if !only.is_empty() && !matches!(self.benchmark, Benchmark::Patterns(_)) {
+        if !only.is_empty() && self.benchmark.is_of_designs() {
             self.config.designs.retain(|design| only.contains(design));
         }
         (!self.config.designs.is_empty()).then_some(self)
@@ -145,6 +145,8 @@ impl Benchmark {
             Benchmark::Recovery => recovery(config, progress, sink),
             Benchmark::Reclaim => reclaim(config, progress, sink),
             Benchmark::Patterns(chosen) => patterns(config, chosen, progress, sink),
+            Benchmark::Memtables(order) => memtables(config, *order, progress, sink),
+            Benchmark::Ring(items) => ring(config, items, progress, sink),
             Benchmark::Steps => steps(config, progress, sink),
             Benchmark::Util(overwrites) => util(config, overwrites, progress, sink),
             Benchmark::Disorder(overwrites) => recovery_of_overwritten(config, overwrites, progress, sink),
@@ -156,6 +158,11 @@ impl Benchmark {
                 Ok(())
             }
         }
+    }
+
+    /// Whether it runs designs, and not the medium or parts alone.
+    fn is_of_designs(&self) -> bool {
+        !matches!(self, Benchmark::Patterns(_) | Benchmark::Memtables(_) | Benchmark::Ring(_))
     }
 
     /// Whether any engine can do it.
