@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use serde_json::Value;
+use std::collections::HashSet;
 
 const TIMED: &str = "design phase medium threads records ops seconds mops p50_ns p99_ns p999_ns dram_bytes_per_record \
                      pm_bytes_per_record";
@@ -231,6 +232,25 @@ fn figures_are_chosen_by_number_and_drawn_one_at_a_time() {
     }
     assert!(!picture.contains("modelled"), "a picture shows times");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the benchmark's pool is removed");
+}
+
+#[test]
+fn parts_that_a_paper_compares_have_rows_also_where_they_are_not_built() {
+    let small = ["bench", "paper", "xp", "--figure", "14", "--records", "1k", "--threads", "1"];
+    let lines = objects(&succeed(small.iter().chain(&["--design", "xp", "--json"])));
+    let (rows, statements): (Vec<Value>, Vec<Value>) =
+        lines.into_iter().partition(|line| line.get("phase").is_some());
+    let designs: HashSet<&str> = rows.iter().map(|row| row["design"].as_str().unwrap()).collect();
+    let expected = ["SPM-D (Masstree)", "FFM (FAST&FAIR)", "SLM (skip list)", "SPM-P", "FPM", "xp"];
+    assert_eq!(designs, HashSet::from(expected));
+    let is_built = |row: &Value| row.get("not_run").is_none();
+    assert!(rows.iter().all(|row| is_built(row) != (row["design"] == "SPM-P" || row["design"] == "FPM")));
+    let of_fpm = statements.iter().filter(|statement| statement["ours"].is_null());
+    assert_eq!(of_fpm.count(), 4, "{statements:?}");
+    let text = text(small);
+    for part in ["not run", "unsorted leaves", "lookups, SPM-D over FFM"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]

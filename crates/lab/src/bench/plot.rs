@@ -94,15 +94,15 @@ fn utilization(row: &Row) -> Option<u64> {
     row.utilized.as_ref()?.utilization
 }
 
-/// The design of a row; each choice of keys is one too, and of a paper's rows each setting, alone or with
-/// each number of threads.
+/// The design of a row; each choice of keys is one too, and of a paper's rows each setting, with each number
+/// of threads where keys are not chosen.
 fn design(row: &Row) -> String {
     if let Some(at) = &row.utilized {
         let setting = row.paper.as_ref().map_or(String::new(), |paper| format!(", {}", paper.setting));
         format!("{}, {}{setting}", row.design, at.distribution)
     } else if let Some(paper) = &row.paper {
-        let threads = row.threads;
-        format!("{}, {threads} thread{}", paper.setting, if threads == 1 { "" } else { "s" })
+        let Row { design, threads, .. } = row;
+        format!("{design}, {}, {threads} thread{}", paper.setting, if *threads == 1 { "" } else { "s" })
     } else {
         row.design.clone()
     }
@@ -166,7 +166,7 @@ impl<'a> Grid<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Utilized;
+    use crate::bench::{InPaper, Utilized};
     use roxmltree::{Document, Node};
 
     fn row(design: &str, phase: &str, mops: f64, roofline: Option<f64>) -> Row {
@@ -265,6 +265,17 @@ mod tests {
                 && COLOURS.iter().any(|colour| node.attribute("stroke") == Some(*colour))
         };
         assert_eq!(document.descendants().filter(is_curve).count(), 2);
+    }
+
+    #[test]
+    fn designs_of_one_setting_of_a_paper_are_told_apart() {
+        let of = |design: &str, mops| Row {
+            paper: Some(InPaper { setting: "random".into(), ..InPaper::default() }),
+            threads: 2,
+            ..row(design, "get", mops, None)
+        };
+        let texts = texts(&plot("Memtables", &[], &[of("one", 1.5), of("other", 2.5)]));
+        assert_has(&texts, &["one, random, 2 threads", "other, random, 2 threads", "1.5", "2.5"]);
     }
 
     #[test]
