@@ -19,6 +19,7 @@ const ROUNDS: u64 = 4;
 const LONGEST: usize = 300;
 /// Bytes of a superblock copy.
 const COPY: u64 = 4096;
+const LINE: usize = 64;
 
 /// See the module's documentation.
 pub struct Ground {
@@ -41,7 +42,7 @@ pub struct Ground {
     prefixes: HashMap<[u8; 8], usize>,
     /// The same by words of values, and whether they are longer than those beside their keys.
     pieces: HashMap<[u8; 8], (usize, bool)>,
-    /// Where frames are.
+    /// Where frames are, and chunks of memtables: records that count together.
     frames: Vec<Range<usize>>,
     zone_base: u64,
 }
@@ -295,6 +296,9 @@ impl Ground {
         let table = space.superblock().extents()[0].start.get() as usize;
         self.add(Place::ZoneTable, table..table + 128 + space.zone_count() as usize * 16);
         let committed: BTreeSet<_> = space.committed_zones().into_iter().collect();
+        if self.design == Design::XP {
+            self.add(Place::Object, table + 128 + space.zone_count() as usize * 16..self.zone_base as usize);
+        }
         for zone in (0..space.zone_count()).map(ZoneId) {
             let start = space.zone_offset(zone) as usize;
             let all = start..start + ZONE as usize;
@@ -306,6 +310,7 @@ impl Ground {
                     self.add(Place::LargeValue, start + 64..all.end);
                 }
                 (b"QVCH", true) => self.map_chunk(all),
+                (b"QMTZ", true) => self.map_memtable(all),
                 (b"QCEH" | b"QBKT" | b"QBKL" | b"QFFT", true) => {
                     self.add(Place::IndexHeader, start..start + 64);
                     self.add(Place::Index, start + 64..all.end);
@@ -350,6 +355,30 @@ impl Ground {
             };
             self.add(place, at..end);
             at += len;
+        }
+        self.add(Place::Free, at.min(zone.end)..zone.end);
+    }
+
+    fn map_memtable(&mut self, zone: Range<usize>) {
+        self.add(Place::ZoneHeader, zone.start..zone.start + LINE);
+        // The object of its memtable has its number, and an end mark in the second line.
+        let number = self.word(zone.start + 16);
+        let objects = (0..self.zone_base as usize).step_by(LINE);
+        let is_own = |at: &usize| self.image[at + 8..at + 12] == *b"QMEM" && self.word(at + 24) == number;
+        let is_open = objects.filter(is_own).all(|at| self.word(at + LINE) == 0);
+        // Behind the last chunk there may be some of an earlier life of the zone. Their
+        // numbers are lower, and those of a memtable at most a block of numbers lower than its own.
+        let (mut at, mut last) = (zone.start + LINE, number.saturating_sub(256));
+        while at < zone.end {
+            let (first, len) = (self.word(at + 8), (self.word(at + 32) >> 32) as usize);
+            if len == 0 || first <= last {
+                break;
+            }
+            last = first;
+            let end = (at + len).next_multiple_of(LINE);
+            self.frames.push(at..end);
+            self.add(if is_open { Place::OpenRecord } else { Place::LiveRecord }, at..end);
+            at = end;
         }
         self.add(Place::Free, at.min(zone.end)..zone.end);
     }

@@ -39,6 +39,7 @@ pub const CANNOT_TELL: &[(Design, &[Place])] = &[
     (Design::MPKV_BASELINE, INDEX_IN_POOL),
     (Design::VIPER, &[Place::PageRecord, Place::LengthWord, Place::SlotBits, Place::PageRest]),
     (Design::VIPER_PACMAN, &[Place::PageRecord, Place::LengthWord, Place::PageRest]),
+    (Design::XP, LOGS),
 ];
 
 /// Of designs over logs whose index is in DRAM.

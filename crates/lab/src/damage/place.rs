@@ -19,6 +19,8 @@ pub enum Place {
     DeadRecord,
     /// A record in a segment that was open when the run ended.
     OpenRecord,
+    /// The objects of memtables, tables and anchor, and the tables of their pools.
+    Object,
     /// A zone of a large value.
     LargeValue,
     /// The header of a chunk.
@@ -53,6 +55,7 @@ impl fmt::Display for Place {
             Place::LiveRecord => "live record",
             Place::OpenRecord => "open record",
             Place::DeadRecord => "dead record",
+            Place::Object => "object",
             Place::LargeValue => "large value",
             Place::ChunkHeader => "chunk header",
             Place::PageHeader => "page header",

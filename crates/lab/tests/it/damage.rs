@@ -73,6 +73,11 @@ fn mpkv_baseline() {
     tells(Design::MPKV_BASELINE);
 }
 
+#[test]
+fn xp() {
+    tells(Design::XP);
+}
+
 /// The exceptions are those that the documentation lists.
 #[test]
 fn the_document_lists_what_a_format_cannot_tell() {
