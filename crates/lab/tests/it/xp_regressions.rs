@@ -31,6 +31,22 @@ fn a_snapshot_behind_a_range_delete_never_shows_its_keys() {
     }
 }
 
+/// A value that expires while a scan goes on may have been overwritten before: the key was never absent.
+#[test]
+fn a_scan_looks_at_one_time() {
+    let region = Region::sim(SimOptions { len: 4 << 20, ..SimOptions::default() });
+    let sim = region.simulator().unwrap().clone();
+    let store = Store::create_on(region.clone(), &options().zone_size(16 << 10)).unwrap();
+    let (mut client, reader) = (store.client(), store.client());
+    client.put_until(b"k", b"old", sim.now() + 1000).unwrap();
+    let pinned = reader.pin();
+    let mut pairs = pinned.iter();
+    client.put(b"k", b"new").unwrap();
+    sim.set_now(sim.now() + 2000);
+    let (key, value) = pairs.next().expect("it is there all the time");
+    assert_eq!((&*key, &*value), (&b"k"[..], &b"old"[..]));
+}
+
 /// Memtables with range tombstones of one table are recovered by two threads at once.
 #[test]
 fn no_range_delete_is_lost_in_recovery() {

@@ -77,18 +77,19 @@ impl<I: BothWays> Tiers<I> {
         key: &[u8],
         version: &Version,
     ) -> Result<Option<RecordFound<'g>>, Error> {
-        match self.value_at(guard, version)? {
+        match self.value_at(guard, version, || self.region().now())? {
             Some(record) if record.key != key => Err(self.names_no_record(version)),
             found => Ok(found),
         }
     }
 
-    /// The record of a version, unless it is deleted or has expired.
+    /// The record of a version, unless it is deleted or has expired at that time.
     #[inline(always)]
     pub(super) fn value_at<'g>(
         &'g self,
         guard: &'g Guard<'_>,
         version: &Version,
+        now: impl FnOnce() -> u64,
     ) -> Result<Option<RecordFound<'g>>, Error> {
         if version.is_tombstone() {
             return Ok(None);
@@ -97,7 +98,7 @@ impl<I: BothWays> Tiers<I> {
         if record.kind != Kind::Value {
             return Err(self.names_no_record(version));
         }
-        Ok((!self.has_expired(&record)).then_some(record))
+        Ok((record.expires == 0 || record.expires > now()).then_some(record))
     }
 
     /// The record of a version; if reads are to prove, one that proves itself.

@@ -27,6 +27,9 @@ pub(super) struct Scan<'g, I: BothWays> {
     /// Of a scan that has no snapshot of its caller's.
     _snapshot: Option<Snapshot>,
     at: u64,
+    /// The time at which it began. A value that expires later may have been overwritten before that, behind
+    /// the snapshot.
+    now: u64,
     from: Bound<Cow<'g, [u8]>>,
     to: Bound<Cow<'g, [u8]>>,
     front: Option<I::Scan>,
@@ -50,6 +53,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
         to: Bound<Cow<'g, [u8]>>,
     ) -> Result<Scan<'g, I>, Error> {
         table.check()?;
+        let now = tiers.region().now();
         let snapshot = (at == NOW).then(|| tiers.snapshots.take(|| tiers.log.visible()));
         let at = snapshot.as_ref().map_or(at, Snapshot::number);
         Ok(Scan {
@@ -58,6 +62,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
             table,
             _snapshot: snapshot,
             at,
+            now,
             from,
             to,
             front: None,
@@ -106,7 +111,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
 
     /// Looks up the next keys of an end; `false` if there are none.
     fn look<const BACK: bool>(&mut self) -> Result<bool, Error> {
-        let Scan { tiers, guard, table, at, from, to, front, back, found, words, .. } = self;
+        let Scan { tiers, guard, table, at, now, from, to, front, back, found, words, .. } = self;
         let (tiers, guard, versions) = (*tiers, *guard, &table.versions);
         let prefetch = |reference| {
             let place = tiers.log.heap().resolve(reference);
@@ -121,7 +126,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
             let list = table.ranges.get(guard);
             list.is_some_and(|list| list.deletes(record.key, number, *at))
         };
-        let note = |version: Version| match tiers.value_at(guard, &version) {
+        let note = |version: Version| match tiers.value_at(guard, &version, || *now) {
             Ok(Some(record)) if !is_deleted(&record, version.number) => found.push_back(Ok(record)),
             Ok(_) => {}
             Err(error) => found.push_back(Err(error)),
