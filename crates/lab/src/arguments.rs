@@ -46,7 +46,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 /// Stores and media broken on purpose: each with its name on command lines, and behind a colon its help.
-const BROKEN: [(Broken, &str); 25] = [
+const BROKEN: [(Broken, &str); 28] = [
     (Store(Twin::PublishBeforePersist), "publish-before-persist: readers see a record before it is durable"),
     (Store(Twin::LifeLeftOut), "life-left-out: the check of a record ignores the life of its segment"),
     (
@@ -80,6 +80,9 @@ const BROKEN: [(Broken, &str); 25] = [
     ),
     (Store(Twin::RecycledEarly), "recycled-early: a block or memtable is used again while it may be read"),
     (Store(Twin::NeededReleased), "needed-released: a memtable goes although a snapshot needs it"),
+    (Store(Twin::RangeDroppedEarly), "range-dropped-early: range tombstones go before older memtables"),
+    (Store(Twin::RangeSweptEarly), "range-swept-early: a range delete forgets keys that a snapshot shows"),
+    (Store(Twin::RangeCopyRenewed), "range-copy-renewed: a copied range tombstone deletes newer keys"),
     (
         Chain(ChainTwin::PiecesNotCounted),
         "pieces-not-counted: an item counts though pieces of it are missing",

@@ -265,6 +265,12 @@ pub enum Twin {
     AcknowledgedEarly,
     /// A memtable that was rewritten is released, although a snapshot needs a version in it.
     NeededReleased,
+    /// A rewrite leaves range tombstones behind while older memtables of their table remain.
+    RangeDroppedEarly,
+    /// The keys of a range delete are swept although a snapshot before it shows them.
+    RangeSweptEarly,
+    /// At recovery, a copy of a range tombstone deletes what was written before the copy.
+    RangeCopyRenewed,
     /// The cleaner panics when it is called; no twin for the explorer.
     CleanerPanics,
 }

@@ -17,7 +17,8 @@ Examples:
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
 during_growth, during_index_split, after_index_split, after_index_removal, during_index_zone, after_index_zone, \
 word_keys, after_clock, expired, during_survey, during_close, fixed, during_in_place, ordered, tables, \
-during_table_change, with_snapshot, from_checkpoint, eliminated (puts, not states), violations; with violations also details, a list of seed, operation, what, image, replay. A violation is exit code 1.";
+during_table_change, with_snapshot, after_range_delete, from_checkpoint, eliminated (puts, not states), violations; \
+with violations also details, a list of seed, operation, what, image, replay. A violation is exit code 1.";
 
 /// Look for a power failure that the store does not survive.
 ///

@@ -76,6 +76,8 @@ pub struct Recorder {
 struct Call {
     parts: Vec<(usize, OpId, Action)>,
     is_atomic: bool,
+    /// It deletes all keys of a range.
+    is_range: bool,
 }
 
 /// Names an operation in flight.
@@ -124,6 +126,13 @@ impl Recorder {
         self.begin(actions, true)
     }
 
+    /// The same, by one write that deletes all of these keys.
+    pub fn invoke_range(&mut self, actions: &[(usize, Action)]) -> Running {
+        let Running(call) = self.begin(actions, true);
+        self.in_flight.get_mut(&call).expect("it has begun").is_range = true;
+        Running(call)
+    }
+
     /// An operation begins; it does each action to its key.
     pub fn invoke(&mut self, actions: &[(usize, Action)]) -> Running {
         self.begin(actions, false)
@@ -142,7 +151,7 @@ impl Recorder {
         if let Some(ledger) = &mut self.ledger {
             ledger.begin(call, actions, is_atomic, self.now);
         }
-        self.in_flight.insert(call, Call { parts, is_atomic });
+        self.in_flight.insert(call, Call { parts, is_atomic, is_range: false });
         Running(call)
     }
 
@@ -236,6 +245,11 @@ impl Recorder {
     pub fn is_changing(&self) -> bool {
         let is_change = |(_, _, action): &(usize, OpId, Action)| matches!(action, Action::Change(_));
         self.in_flight.values().any(|call| call.parts.iter().any(is_change))
+    }
+
+    /// Whether a range of keys is being deleted.
+    pub fn is_deleting_range(&self) -> bool {
+        self.in_flight.values().any(|call| call.is_range)
     }
 
     /// A table is about to be dropped, and all its keys with it.

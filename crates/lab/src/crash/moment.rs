@@ -60,6 +60,8 @@ pub(super) struct Label {
     pub(super) changing_tables: bool,
     /// Somebody holds a snapshot.
     pub(super) holding: bool,
+    /// A range of keys has been deleted, in the life of the pool.
+    pub(super) ranged: bool,
 }
 
 /// A kind of states that a report counts.
@@ -77,7 +79,7 @@ const fn kind(name: &'static str, words: &'static str, holds: fn(&Label) -> bool
 
 /// All kinds. An index in DRAM shows its splits only if another thread writes to the medium meanwhile;
 /// removals of nodes are told by an ordered index in the pool.
-pub static KINDS: [Kind; 20] = [
+pub static KINDS: [Kind; 21] = [
     kind("nested", "nested", |label| label.depth > 0),
     kind("during_recovery", "during recovery", |label| label.recovering),
     kind("during_growth", "during growth", |label| label.growing),
@@ -98,6 +100,7 @@ pub static KINDS: [Kind; 20] = [
     kind("tables", "with several tables", |label| label.tables),
     kind("during_table_change", "while a table came or went", |label| label.changing_tables),
     kind("with_snapshot", "with a snapshot held", |label| label.holding),
+    kind("after_range_delete", "after a range delete", |label| label.ranged),
 ];
 
 impl Label {
@@ -115,8 +118,9 @@ impl Label {
 
     /// The part that stays true of the pool after a crash.
     pub(super) fn inherited(self) -> Label {
-        let Label { depth, split, removed, linked, words, timed, fixed, ordered, tables, .. } = self;
-        Label { depth, split, removed, linked, words, timed, fixed, ordered, tables, ..Label::default() }
+        let Label { depth, split, removed, linked, words, timed, fixed, ordered, tables, ranged, .. } = self;
+        let base = Label { depth, split, removed, linked, ranged, ..Label::default() };
+        Label { words, timed, fixed, ordered, tables, ..base }
     }
 }
 

@@ -9,6 +9,7 @@ use super::workload::Step;
 use quipu::{Client, Error, WriteBatch};
 use quipu_medium::sim::START_OF_TIME;
 use std::cell::RefCell;
+use std::ops::Bound;
 
 /// Turns for which a reader idles while it is pinned: enough for others to rewrite memtables.
 const IDLES: u32 = 400;
@@ -53,6 +54,7 @@ pub(super) fn perform(hand: &mut Hand<'_>, step: &Step) -> Result<(), String> {
             }
         }
         Step::Write(actions) => write(hand, actions),
+        Step::DeleteRange(first, behind) => delete_range(hand, *first, *behind),
         Step::GetMany(keys) => get_many(hand, keys),
         Step::Scan(table) => scan(hand, *table),
         Step::Hold => hand.hold(),
@@ -94,6 +96,29 @@ fn write(hand: &mut Hand<'_>, actions: &[(usize, Action)]) -> Result<(), String>
     let Some(client) = hand.client(0)? else { return Ok(()) };
     let running = recorder.borrow_mut().invoke_atomic(&there);
     finish(running, client.write(&batch).map(|()| vec![Outcome::Done; there.len()]), recorder)
+}
+
+/// Deletes the keys of a table from one on and below another, or those that share the beginning of a name.
+fn delete_range(hand: &mut Hand<'_>, first: usize, behind: Option<usize>) -> Result<(), String> {
+    let (records, recorder) = (hand.records, hand.recorder);
+    let table = records.table(first);
+    let Some(client) = hand.client(table)? else { return Ok(()) };
+    let (from, prefix) = (records.key(first), records.prefix(first));
+    let is_in_it = |key: &usize| match behind {
+        Some(behind) => (first..behind).contains(key),
+        None => records.key(*key).starts_with(&prefix),
+    };
+    let keys = (0..records.keys).filter(|key| records.table(*key) == table).filter(is_in_it);
+    let actions: Vec<_> = keys.map(|key| (key, Action::Delete)).collect();
+    let running = recorder.borrow_mut().invoke_range(&actions);
+    let done = match behind {
+        Some(behind) if behind < records.keys => {
+            client.delete_range(Bound::Included(&from), Bound::Excluded(&records.key(behind)))
+        }
+        Some(_) => client.delete_range(Bound::Included(&from), Bound::Unbounded),
+        None => client.delete_prefix(&prefix),
+    };
+    finish(running, done.map(|()| vec![Outcome::Done; actions.len()]), recorder)
 }
 
 fn get_many(hand: &mut Hand<'_>, keys: &[usize]) -> Result<(), String> {

@@ -87,6 +87,13 @@ impl Records {
         bytes
     }
 
+    /// The bytes that a name shares with those of up to ten keys of its table.
+    pub fn prefix(self, key: usize) -> Vec<u8> {
+        let mut bytes = self.key(key);
+        bytes.truncate(if self.words { 7 } else { 5 });
+        bytes
+    }
+
     /// The number of a key of a table read back, if it is one of the run's.
     pub fn parse_key(self, table: usize, bytes: &[u8]) -> Option<usize> {
         let digits = bytes.strip_prefix(b"key-")?.iter().take_while(|byte| byte.is_ascii_digit());

@@ -157,7 +157,7 @@ impl<'a> Run<'a> {
         let (while_compacting, first_zones) = (self.pace.compacting, self.first_zones());
         let believes_index = self.config.design.can().index_in_pool;
         let mut random = SmallRng::seed_from_u64(self.random.random());
-        let (mut operation, mut returned) = (0, 0);
+        let (mut operation, mut returned, mut ranged) = (0, 0, base.ranged);
         Box::new(move |sim, _| {
             operation += 1;
             // A write that has just returned must stay, and nothing came after it that could help.
@@ -169,6 +169,8 @@ impl<'a> Run<'a> {
             let (creating, closing) = (!stage.created.get(), stage.closing.get());
             let changing = recorder.borrow().is_changing();
             let (changing_tables, holding) = recorder.borrow_mut().tables_and_snapshots();
+            let deleting_range = recorder.borrow().is_deleting_range();
+            ranged |= deleting_range;
             let read_ahead = recorder.borrow_mut().take_read_ahead();
             // The first records of fresh segments decide what recovery does with them.
             let fresh = !growing && recorder.borrow().version() < FRESH;
@@ -182,7 +184,7 @@ impl<'a> Run<'a> {
                 () if closing || stage.reopened.get() => chance.max(0.25),
                 () if compacting => chance.max(while_compacting),
                 () if growing => chance.max(0.12),
-                () if changing => chance.max(0.3),
+                () if changing || deleting_range => chance.max(0.3),
                 () if has_returned => chance.max(0.25),
                 () if fresh => chance.max(0.6),
                 () => chance,
@@ -192,7 +194,8 @@ impl<'a> Run<'a> {
                 let time = recorder.borrow().now();
                 let timed = base.timed || time > 0;
                 let label = Label { creating, growing, compacting, surveying, closing, changing, ..base };
-                let label = Label { timed, changing_tables, holding, ..label }.with(growth, first_zones);
+                let label =
+                    Label { timed, changing_tables, holding, ranged, ..label }.with(growth, first_zones);
                 let expectation = Rc::new(recorder.borrow_mut().expectation());
                 let point = Point { snapshot: sim.snapshot(), expectation, operation, time, stays, label };
                 points.borrow_mut().push(point);

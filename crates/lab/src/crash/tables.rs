@@ -1,4 +1,4 @@
-//! The part of a workload that only a design with tables and snapshots can carry out.
+//! The part of a workload that only a design with tables, snapshots and range deletes can carry out.
 
 use super::oracle::Action;
 use super::records::Records;
@@ -10,7 +10,8 @@ use rand::{RngExt, SeedableRng};
 pub(super) const BRIEF: usize = 3;
 
 /// Adds to the steps of each task: it takes snapshots, reads at them while it works on, and gives them back;
-/// it iterates over tables. One more task creates the tables that are missing, and drops one again and again.
+/// it iterates over tables, and deletes ranges of keys. One more task creates the tables that are missing,
+/// and drops one again and again.
 pub(super) fn with_tables(plans: &mut Vec<Vec<Step>>, seed: u64, records: Records) {
     let mut random = SmallRng::seed_from_u64(seed);
     // Snapshots hold space back; some runs have none.
@@ -25,6 +26,9 @@ pub(super) fn with_tables(plans: &mut Vec<Vec<Step>>, seed: u64, records: Record
                 2..6 if holds => plan.push(Step::Look),
                 6 if holds => plan.extend([Step::Look, Step::Leave]),
                 7 => plan.push(Step::Scan(random.random_range(0..records.tables))),
+                // A sweep has to wait for the snapshot.
+                8 if holds => plan.extend([Step::Hold, range(&mut random, records), Step::Look]),
+                8 => plan.push(range(&mut random, records)),
                 _ => {}
             }
         }
@@ -32,6 +36,17 @@ pub(super) fn with_tables(plans: &mut Vec<Vec<Step>>, seed: u64, records: Record
     if records.tables > 1 {
         plans.push(changes(&mut random, steps, records));
     }
+}
+
+/// A deletion of a few keys of a table, of all from one on, or of those that share the beginning of a name.
+fn range(random: &mut SmallRng, records: Records) -> Step {
+    let first = random.random_range(0..records.keys);
+    let behind = match random.random_range(0..8) {
+        0 => None,
+        1 => Some(usize::MAX),
+        _ => Some(first + records.tables * random.random_range(1..5)),
+    };
+    Step::DeleteRange(first, behind)
 }
 
 /// The steps of the task that creates and drops tables.

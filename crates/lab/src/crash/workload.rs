@@ -36,6 +36,9 @@ pub enum Step {
     GetMany(Vec<usize>),
     /// The client leaves its segment, and the store is compacted.
     Compact,
+    /// `delete_range` from a key on and below another one of its table, which may be beyond the last; or
+    /// `delete_prefix` of what its name begins with.
+    DeleteRange(usize, Option<usize>),
     /// Time passes.
     Tick,
     /// Reads all keys of a table by iteration.

@@ -52,7 +52,7 @@ fn survives(design: Design) {
     of_states("during growth", report.count("during_growth"), 20);
     // Every index splits; one that never did in a campaign was not explored.
     // Where tables share the keys, each index has few.
-    let one_in = if can.tables { 20 } else { 5 };
+    let one_in = if can.tables { 40 } else { 5 };
     of_states("after a split of the index", report.count("after_index_split"), one_in);
     // Where what is superseded stays marked, it is reclamation that crashes may go wrong with.
     if design == Design::VIPER_PACMAN {
@@ -73,6 +73,7 @@ fn survives(design: Design) {
         of_states("with several tables", report.count("tables"), 2);
         of_states("while a table came or went", report.count("during_table_change"), 20);
         of_states("with a snapshot held", report.count("with_snapshot"), 20);
+        of_states("after a range delete", report.count("after_range_delete"), 10);
     }
     if design != Design::VIPER {
         // Half of viper's runs have records of one size, so few are left that have such keys as well.

@@ -14,6 +14,7 @@ use super::rewrite::Worker;
 use super::table::Table;
 use super::write::Purpose;
 use super::{Session, Tiers};
+use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::epoch::{Current, Guard};
 use quipu_parts::heap::chain::{CHUNK_HEADER, RECORD_HEADER, VERSION_FIELD};
@@ -208,6 +209,7 @@ impl<I: BothWays> Tiers<I> {
         swept: &[(u64, u64)],
     ) -> Option<(u64, RangeTombstone, Vec<u8>)> {
         let (visible, oldest) = (self.log.visible(), self.snapshots.oldest().unwrap_or(u64::MAX));
+        let oldest = if self.twin == Some(Twin::RangeSweptEarly) { u64::MAX } else { oldest };
         self.tables.all().into_iter().find_map(|table| {
             let id = table.subtable.created;
             let is_due = |range: &&RangeTombstone| {

@@ -8,6 +8,7 @@ use super::Tiers;
 use super::table::{DEFAULT, Table};
 use crate::background;
 use crate::engine::site::{Existing, Holes};
+use crate::options::Twin;
 use crate::types::error::{DamagedPlace, Error, damaged_at};
 use crate::types::reports::RecoveryReport;
 use crate::walk::proof::{all_damage, refuse_number};
@@ -189,7 +190,9 @@ impl<I: BothWays> Tiers<I> {
             self.log.heap().usage().note_written(zone, &counts);
             if record.kind == Kind::Range {
                 let (from, to) = (record.key.into(), record.value.into());
-                let range = RangeTombstone { from, to, number: record.version };
+                let is_renewed = self.twin == Some(Twin::RangeCopyRenewed);
+                let number = if is_renewed { record.sequence } else { record.version };
+                let range = RangeTombstone { from, to, number };
                 ranges.lock().push((table.subtable.created, range));
                 return;
             }

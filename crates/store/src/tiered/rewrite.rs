@@ -325,7 +325,7 @@ impl<I: BothWays> Tiers<I> {
             let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
             let deletes = record.kind == Kind::Tombstone || self.has_expired(record);
             if record.kind == Kind::Range {
-                if !is_oldest {
+                if !is_oldest && self.twin != Some(Twin::RangeDroppedEarly) {
                     let content = Content { kind: Kind::Range, ..Content::value(record.key, record.value) };
                     if !writer.item.is_empty() && writer.item.len() + record.len > longest {
                         self.move_item(guard, table, writer)?;
