@@ -1,5 +1,6 @@
 //! Faults of design `xp` that were found once.
 
+use quipu::internals::{Testing, Twin};
 use quipu::{Design, Error, Options, Store, WriteBatch};
 use quipu_medium::sim::SimOptions;
 use quipu_medium::{MediumError, Pages, Region};
@@ -103,6 +104,38 @@ fn a_check_knows_keys_that_are_forgotten() {
     let report = store.check(&|_, _| {}).unwrap();
     assert!(report.is_sound(), "{}", report.damage);
     drop(snapshot);
+}
+
+/// A panic behind the grant leaves a hole in the order: nothing may be written behind it.
+#[test]
+fn a_write_that_panics_ends_all_writing() {
+    let region = Region::sim(SimOptions { len: 16 << 20, ..SimOptions::default() });
+    let store = Store::create_on(region.clone(), &options()).unwrap();
+    store.client().put(b"a", b"1").unwrap();
+    store.close().unwrap();
+    let mut broken = options();
+    broken.testing = Testing { twin: Some(Twin::PublicationPanics), ..Testing::default() };
+    let store = Store::open_on(region.clone(), &broken).unwrap();
+    let mut client = store.client();
+    let write = std::panic::AssertUnwindSafe(|| client.put(b"b", b"2"));
+    std::panic::catch_unwind(write).expect_err("it publishes");
+    let refused = [
+        client.put(b"c", b"3"),
+        client.delete_range(Included(b"a"), Excluded(b"z")),
+        store.compact().map(drop),
+        store.create_table("t").map(drop),
+    ];
+    assert!(refused.iter().all(Result::is_err), "{refused:?}");
+    assert_eq!(client.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+    drop(client);
+    assert!(store.close().is_err(), "it leaves no clean mark");
+    let store = Store::open_on(region, &options()).unwrap();
+    assert!(!store.recovery().was_clean);
+    let mut client = store.client();
+    let get = |key: &[u8]| client.get(key).unwrap();
+    assert_eq!((get(b"a"), get(b"c")), (Some(b"1".to_vec()), None));
+    assert!(get(b"b").is_none_or(|value| value == b"2"), "it was in flight");
+    client.put(b"c", b"3").unwrap();
 }
 
 /// Free zones without storage behind them are no room.

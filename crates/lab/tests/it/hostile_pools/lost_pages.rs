@@ -2,7 +2,7 @@
 //! what they held is reported as lost. The rest is right, and can be worked with.
 
 use super::victim::{COPY, Victim, options, patch_superblock, without};
-use quipu::Store;
+use quipu::{Design, Durability, Error, Options, Store};
 use quipu_lab::contract::{Contents, verify};
 use std::ops::Range;
 
@@ -99,6 +99,26 @@ fn holes_in_an_open_segment_are_reported_and_what_follows_them_is_kept() {
     // known.
     reported(&store, &holes[0]);
     lives_on(&victim, store, without(&victim.contents, &gone));
+}
+
+/// Of an item that is lost in part, the rest would have to go, and all items behind it.
+#[test]
+fn a_pool_with_one_order_is_refused_after_such_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let options = Options::new().design(Design::XP).durability(Durability::Process);
+    let store = Store::create(&path, &options.clone().size(16 << 20)).unwrap();
+    store.client().put(b"key", b"value").unwrap();
+    drop(store);
+    let written = std::fs::read(&path).unwrap();
+    let mut rebooted = written.clone();
+    patch_superblock(&mut rebooted, &[0, 1], "boot_id", &[0x5a; 16]);
+    std::fs::write(&path, &rebooted).unwrap();
+    assert!(matches!(Store::open(&path, &options), Err(Error::Damaged(_))));
+    assert!(std::fs::read(&path).unwrap() == rebooted, "a pool that is refused is left as it is");
+    std::fs::write(&path, &written).unwrap();
+    let store = Store::open(&path, &options).unwrap();
+    assert_eq!(store.client().get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
 #[test]
