@@ -7,10 +7,10 @@
 # states each conviction took.
 #
 #   scripts/nightly.sh                                  # all of it, some hours
-#   STATES=2000 TWIN_STATES=2000 HISTORIES=200 ROUNDS=2 REOPENINGS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
+#   STATES=20000 MODELS=loom_ring TWIN_STATES=2000 HISTORIES=200 ROUNDS=2 REOPENINGS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
 #
-# SEED (default: the date) is where the seeds of this night begin, DESIGNS the designs, REPORT the file of the report, STEPS the
-# steps: crash twins model contract linear kill soak.
+# SEED (default: the date) is where the seeds of this night begin, DESIGNS the designs, MODELS the models of loom, REPORT the file of
+# the report, STEPS the steps: crash twins loom model contract linear kill soak.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,8 +24,9 @@ REOPENINGS=${REOPENINGS:-100}
 SEEDS=${SEEDS:-400}
 SCHEDULES=${SCHEDULES:-40000}
 DAMAGE_SEEDS=${DAMAGE_SEEDS:-5000}
+MODELS=${MODELS:-$(basename -s .rs crates/parts/tests/loom_*.rs)}
 REPORT=${REPORT:-nightly-$night.jsonl}
-STEPS=${STEPS:-crash twins model contract linear kill soak}
+STEPS=${STEPS:-crash twins loom model contract linear kill soak}
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -75,6 +76,8 @@ for line in open(sys.argv[1]):
     kinds = ["nested", "during_compaction", "during_recovery", "during_growth", "after_index_split", "word_keys"]
     if report["during_survey"]:  # An index in the pool is believed.
         kinds += ["during_index_split", "during_index_zone", "after_index_zone"]
+    if report["ordered"]:  # There are tables, snapshots and range deletes.
+        kinds += ["tables", "during_table_change", "with_snapshot", "after_range_delete"]
     missing = [name for name in kinds if not report[name]]
     if missing:
         sys.exit(f"{report['design']} never came to: {', '.join(missing)}")
@@ -96,6 +99,13 @@ for what in $STEPS; do
   twins)
     step twins env QUIPU_SEED="$SEED" QUIPU_STATES="$TWIN_STATES" \
       cargo test --release -p quipu-lab --test it -- --ignored --nocapture crash::search
+    step "twins of the chain" env QUIPU_SEED="$SEED" \
+      cargo test --release -p quipu-parts --test it -- --ignored --nocapture chain_crash::search
+    ;;
+  # The models are all tests that are built with this flag; in a folder of their own, so that nothing else is built anew.
+  loom)
+    step loom env RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
+      cargo test --release -p quipu-parts $(printf -- '--test %s ' $MODELS)
     ;;
   model) step model env QUIPU_MODEL_SEEDS="$SEEDS" cargo test --release -p quipu-lab --test it model:: ;;
   contract)
