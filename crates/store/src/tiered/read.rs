@@ -34,17 +34,27 @@ impl<I: BothWays> Tiers<I> {
         table.check()?;
         // An index that has the keys needs no hash of a reader.
         let place = (guard, Key { bytes, hash: 0 }, near);
-        // Versions, range tombstones, visible number: in this order (see `ranges`).
-        let mut seen = (None, at);
-        let up_to = || {
-            seen = (table.ranges.get(guard), if at == NOW { self.log.visible() } else { at });
-            seen.1
-        };
-        let found = table.versions.get(place, up_to, |found| self.number_of(guard, found))?;
-        match (found, seen) {
-            (None, _) => Ok(None),
-            (Some(version), (Some(list), at)) if list.deletes(bytes, version.number, at) => Ok(None),
-            (Some(version), _) => self.value_of(guard, bytes, &version),
+        let mut expired = None;
+        loop {
+            // Versions, range tombstones, visible number: in this order (see `ranges`).
+            let mut seen = (None, at);
+            let up_to = || {
+                seen = (table.ranges.get(guard), if at == NOW { self.log.visible() } else { at });
+                seen.1
+            };
+            let found = table.versions.get(place, up_to, |found| self.number_of(guard, found))?;
+            let Some(version) = found else { return Ok(None) };
+            if let (Some(list), at) = seen
+                && list.deletes(bytes, version.number, at)
+            {
+                return Ok(None);
+            }
+            match self.value_of(guard, bytes, &version)? {
+                // It has expired since it was found, and may have been overwritten before it did.
+                None if !version.is_tombstone()
+                    && expired.replace(version.number) != Some(version.number) => {}
+                found => return Ok(found),
+            }
         }
     }
 

@@ -89,12 +89,13 @@ fn copy<I: BothWays>(
     let mut scan = table.versions.scan_from(&[]);
     let number_of = |reference| tiers.number_of(guard, reference);
     let mut look = Look { limit: AT_ONCE, up_to: u64::MAX, prefetch: |_| (), number_of, words: Vec::new() };
+    let now = tiers.region().now();
     let (mut found, mut keys, mut has_more) = (Vec::with_capacity(AT_ONCE), 0, true);
     while has_more {
         has_more =
             table.versions.next_in_order(guard, &mut scan, &mut look, |version| found.push(version))?;
         for version in found.drain(..) {
-            let Some(record) = tiers.value_at(guard, &version)? else { continue };
+            let Some(record) = tiers.value_at(guard, &version, || now)? else { continue };
             match record.expires {
                 0 => session.put(record.key, record.value)?,
                 time => session.put_until(record.key, record.value, time)?,
