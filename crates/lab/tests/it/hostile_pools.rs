@@ -13,4 +13,5 @@ mod script;
 mod segments;
 mod superblocks;
 mod tables;
+mod unproved;
 mod victim;

@@ -33,6 +33,12 @@ impl Version {
         Version { number, reference: reference.with_tag(u64::from(deletes)) }
     }
 
+    /// Whether its number is not known, since its record does not prove itself.
+    #[inline]
+    pub fn is_unproved(&self) -> bool {
+        self.number == 0
+    }
+
     /// Whether it deletes the key.
     #[inline]
     pub fn is_tombstone(&self) -> bool {

@@ -24,4 +24,4 @@ mod table;
 pub use array::Version;
 pub use ranges::{RangeList, RangeTombstone};
 pub use snapshots::{Horizon, Snapshot, Snapshots};
-pub use table::{Look, Retired, Versions};
+pub use table::{Look, Noted, Retired, Versions};

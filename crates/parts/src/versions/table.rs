@@ -272,11 +272,11 @@ impl<I: BothWays> Versions<I> {
         guard: &Guard<'_>,
         scan: &mut I::Scan,
         look: &mut Look<impl Fn(Reference), impl Fn(Reference) -> u64>,
-        each: impl FnMut(Version),
+        each: impl FnMut(&[u8], Version),
     ) -> Result<bool, IndexError> {
-        let Look { limit, words, prefetch, .. } = &mut *look;
-        let mut note = |word| self.note(guard, word, words, &*prefetch);
-        let has_more = self.index.next_in_order(guard, scan, *limit, |_, word| note(word))?;
+        let Look { limit, noted, prefetch, .. } = &mut *look;
+        let note = |key: &[u8], word| self.note(guard, key, word, noted, &*prefetch);
+        let has_more = self.index.next_in_order(guard, scan, *limit, note)?;
         self.tell(guard, look, each);
         Ok(has_more)
     }
@@ -290,22 +290,30 @@ impl<I: BothWays> Versions<I> {
         guard: &Guard<'_>,
         scan: &mut I::ScanBack,
         look: &mut Look<impl Fn(Reference), impl Fn(Reference) -> u64>,
-        each: impl FnMut(Version),
+        each: impl FnMut(&[u8], Version),
     ) -> Result<bool, IndexError> {
-        let Look { limit, words, prefetch, .. } = &mut *look;
-        let mut note = |word| self.note(guard, word, words, &*prefetch);
-        let has_more = self.index.prev_in_order(guard, scan, *limit, |_, word| note(word))?;
+        let Look { limit, noted, prefetch, .. } = &mut *look;
+        let note = |key: &[u8], word| self.note(guard, key, word, noted, &*prefetch);
+        let has_more = self.index.prev_in_order(guard, scan, *limit, note)?;
         self.tell(guard, look, each);
         Ok(has_more)
     }
 
     #[inline]
-    fn note(&self, guard: &Guard<'_>, word: u64, words: &mut Vec<u64>, prefetch: impl Fn(Reference)) {
+    fn note(
+        &self,
+        guard: &Guard<'_>,
+        key: &[u8],
+        word: u64,
+        noted: &mut Noted,
+        prefetch: impl Fn(Reference),
+    ) {
         // SAFETY: as in `all_of`.
         if let Found::One(reference) = unsafe { found(word, guard) } {
             prefetch(reference);
         }
-        words.push(word);
+        noted.keys.extend_from_slice(key);
+        noted.words.push((word, noted.keys.len()));
     }
 
     /// Tells the versions of the words that a look has noted.
@@ -314,12 +322,16 @@ impl<I: BothWays> Versions<I> {
         &self,
         guard: &Guard<'_>,
         look: &mut Look<impl Fn(Reference), impl Fn(Reference) -> u64>,
-        mut each: impl FnMut(Version),
+        mut each: impl FnMut(&[u8], Version),
     ) {
-        for word in look.words.drain(..) {
-            let found = self.select(guard, word, || look.up_to, &look.number_of);
-            found.into_iter().for_each(&mut each);
+        let (Noted { words, keys }, mut start) = (&mut look.noted, 0);
+        for (word, end) in words.drain(..) {
+            if let Some(found) = self.select(guard, word, || look.up_to, &look.number_of) {
+                each(&keys[start..end], found);
+            }
+            start = end;
         }
+        keys.clear();
     }
 }
 
@@ -333,8 +345,15 @@ pub struct Look<P, N> {
     pub prefetch: P,
     /// Reads the number of a record.
     pub number_of: N,
-    /// For the words of these keys, reused.
-    pub words: Vec<u64>,
+    /// For these keys, reused.
+    pub noted: Noted,
+}
+
+/// Keys that are looked up together, one behind the other, and their words, each with the end of its key.
+#[derive(Default)]
+pub struct Noted {
+    words: Vec<(u64, usize)>,
+    keys: Vec<u8>,
 }
 
 impl<I: Index> Drop for Versions<I> {

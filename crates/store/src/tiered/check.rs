@@ -7,7 +7,7 @@ use crate::walk::proof::damage_of_space;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::Kind;
-use quipu_parts::versions::{Look, RangeTombstone};
+use quipu_parts::versions::{Look, Noted, RangeTombstone};
 use std::collections::BTreeMap;
 
 /// Checks a store that nobody else uses.
@@ -77,11 +77,13 @@ pub(super) fn check<I: BothWays>(
     for table in &tables {
         let mut scan = table.versions.scan_from(&[]);
         let number_of = |reference| tiers.number_of(&guard, reference);
-        let mut look = Look { limit: 64, up_to: u64::MAX, prefetch: |_| (), number_of, words: Vec::new() };
+        let mut look =
+            Look { limit: 64, up_to: u64::MAX, prefetch: |_| (), number_of, noted: Noted::default() };
         let (mut batch, mut has_more) = (Vec::new(), true);
         while has_more {
-            has_more =
-                table.versions.next_in_order(&guard, &mut scan, &mut look, |version| batch.push(version))?;
+            has_more = table
+                .versions
+                .next_in_order(&guard, &mut scan, &mut look, |_, version| batch.push(version))?;
             for version in batch.drain(..) {
                 named += 1;
                 let record = tiers.record_of(&guard, &version).ok();

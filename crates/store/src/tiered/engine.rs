@@ -102,7 +102,7 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
             segments: u64::from(space.zone_count().saturating_sub(self.reserve)),
             segment_bytes: zone,
             record_bytes: bytes,
-            garbage_bytes: bytes - held.bytes_of(live),
+            garbage_bytes: bytes.saturating_sub(held.bytes_of(live)),
             tombstone_bytes: held.bytes_of(tombstones),
             moved_bytes: done.bytes,
             moved_records: done.records,
@@ -132,9 +132,7 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
         into: &Arc<dyn Engine>,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<SalvageReport, Error> {
-        let report = salvage::salvage(self, wrong, into)?;
-        progress(1, 1);
-        Ok(report)
+        salvage::salvage(self, wrong, into, progress)
     }
 
     fn quiesce(&self) -> Result<(), Error> {
@@ -144,6 +142,9 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
 
     fn retire(&self) -> Result<CheckpointEntry, Error> {
         self.log.close()?;
+        // Both copies agree in a pool that was closed.
+        let heap = self.log.heap();
+        self.anchor.raise(heap.region(), heap.certifier(), self.anchor.through());
         checkpoint::save(self)
     }
 }

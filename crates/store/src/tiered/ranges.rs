@@ -184,7 +184,7 @@ impl<I: BothWays> Tiers<I> {
             table.versions.tidy(at, &writer.horizon, &mut writer.retired, number_of, |versions| {
                 // Every snapshot is behind the range tombstone, and needs none of those before it.
                 let newest = versions[0];
-                versions.retain(|version| version.number > range.number);
+                versions.retain(|version| version.number > range.number || version.is_unproved());
                 forgotten = versions.is_empty().then_some(newest);
             })?;
             forgotten.iter().for_each(|version| self.note_dead(version));

@@ -45,11 +45,12 @@ impl<I: BothWays> Tiers<I> {
             let found = table.versions.get(place, up_to, |found| self.number_of(guard, found))?;
             let Some(version) = found else { return Ok(None) };
             if let (Some(list), at) = seen
+                && !version.is_unproved()
                 && list.deletes(bytes, version.number, at)
             {
                 return Ok(None);
             }
-            match self.value_of(guard, bytes, &version)? {
+            match self.value_of(guard, bytes, &version, || self.region().now())? {
                 // It has expired since it was found, and may have been overwritten before it did.
                 None if !version.is_tombstone()
                     && expired.replace(version.number) != Some(version.number) => {}
@@ -76,18 +77,24 @@ impl<I: BothWays> Tiers<I> {
             // All items of this moment are above it.
             return Ok((self.log.granted()?, None));
         }
-        Ok((version.number, self.value_of(guard, key.bytes, &version)?))
+        // A damaged record may tell any number, and nobody waits for one that was never granted.
+        let number = match version.number > self.log.visible() {
+            true => version.number.min(self.log.granted()?),
+            false => version.number,
+        };
+        Ok((number, self.value_of(guard, key.bytes, &version, || self.region().now())?))
     }
 
-    /// The record of a version of this key, unless it is deleted or has expired.
+    /// The record of a version of this key, unless it is deleted or has expired at that time.
     #[inline(always)]
     pub(super) fn value_of<'g>(
         &'g self,
         guard: &'g Guard<'_>,
         key: &[u8],
         version: &Version,
+        now: impl FnOnce() -> u64,
     ) -> Result<Option<RecordFound<'g>>, Error> {
-        match self.value_at(guard, version, || self.region().now())? {
+        match self.value_at(guard, version, now)? {
             Some(record) if record.key != key => Err(self.names_no_record(version)),
             found => Ok(found),
         }
@@ -121,7 +128,7 @@ impl<I: BothWays> Tiers<I> {
         if self.verify_reads && !self.proves(guard, version.reference) {
             return Err(self.names_no_record(version));
         }
-        // SAFETY: as in `number_of`.
+        // SAFETY: as in `told_number`.
         Ok(unsafe { self.log.heap().record(version.reference) }?)
     }
 

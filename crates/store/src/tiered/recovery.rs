@@ -221,7 +221,7 @@ impl<I: BothWays> Tiers<I> {
         let _stripe = self.lock(key.hash);
         // Nobody reads yet, so the newest version of each key is enough.
         let horizon = Horizon { visible: u64::MAX, snapshots: Vec::new() };
-        let number_of = |reference| self.number_of(guard, reference);
+        let number_of = |reference| self.told_number(guard, reference);
         let superseded = table.versions.insert((guard, key, None), version, &horizon, retired, number_of);
         if let Some(version) = superseded.expect("this index never fails") {
             self.note_dead(&version);

@@ -6,7 +6,7 @@
 
 use super::Tiers;
 use super::table::{DEFAULT, Table};
-use crate::engine::Engine;
+use crate::engine::{AT_ONCE, Engine};
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::{Instead, LostKey, SalvageReport};
 use quipu_parts::epoch::Guard;
@@ -14,12 +14,9 @@ use quipu_parts::heap::chain::{ChainError, Hole, RecordFound};
 use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::space::SpaceError;
-use quipu_parts::versions::{Look, RangeList, RangeTombstone, Retired, Version};
+use quipu_parts::versions::{Look, Noted, RangeList, RangeTombstone, Retired, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Keys that are copied at a time.
-const AT_ONCE: usize = 64;
 
 /// Copies all records that prove themselves from the pool of `tiers`, whose indexes are still empty. `wrong`
 /// is the known damage of its metadata.
@@ -27,6 +24,7 @@ pub(super) fn salvage<I: BothWays>(
     tiers: &Tiers<I>,
     wrong: &[SpaceError],
     into: &Arc<dyn Engine>,
+    progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<SalvageReport, Error> {
     let (heap, tables) = (tiers.log.heap(), tiers.tables.all());
     let by_number: BTreeMap<u64, _> = tables.iter().map(|table| (table.subtable.created, table)).collect();
@@ -46,14 +44,17 @@ pub(super) fn salvage<I: BothWays>(
     let through = tiers.anchor.is_legible().then(|| tiers.anchor.through());
     // SAFETY: the pool is only read.
     let holes = unsafe { heap.salvage(&known, through, each) }?;
-    let lost = lost_keys(tiers, &guard, &holes, &by_number)?;
-    for (subtable, own) in ranges {
-        tiers.sweep_recovered(&guard, by_number[&subtable], &RangeList::new(own), &mut retired)?;
+    let ranges: BTreeMap<u64, RangeList> =
+        ranges.into_iter().map(|(subtable, own)| (subtable, RangeList::new(own))).collect();
+    for (subtable, own) in &ranges {
+        tiers.sweep_recovered(&guard, by_number[subtable], own, &mut retired)?;
     }
     retired.defer(&guard);
+    let lost = lost_keys(tiers, &guard, &holes, &ranges)?;
     let mut keys = 0;
-    for table in &tables {
+    for (nth, table) in tables.iter().enumerate() {
         keys += copy(tiers, &guard, table, into)?;
+        progress(nth + 1, tables.len());
     }
     let places = holes.into_iter().map(|Hole { what, offset, len, .. }| DamagedPlace { what, offset, len });
     let tables = heap.described_subtables().filter_map(Result::err).map(|error| place_of(&error));
@@ -88,20 +89,24 @@ fn copy<I: BothWays>(
     }
     let mut scan = table.versions.scan_from(&[]);
     let number_of = |reference| tiers.number_of(guard, reference);
-    let mut look = Look { limit: AT_ONCE, up_to: u64::MAX, prefetch: |_| (), number_of, words: Vec::new() };
+    let noted = Noted::default();
+    let mut look = Look { limit: AT_ONCE, up_to: u64::MAX, prefetch: |_| (), number_of, noted };
     let now = tiers.region().now();
     let (mut found, mut keys, mut has_more) = (Vec::with_capacity(AT_ONCE), 0, true);
     while has_more {
         has_more =
-            table.versions.next_in_order(guard, &mut scan, &mut look, |version| found.push(version))?;
+            table.versions.next_in_order(guard, &mut scan, &mut look, |_, version| found.push(version))?;
+        // Records that are put together take less room.
+        let mut pairs = Vec::with_capacity(AT_ONCE);
         for version in found.drain(..) {
             let Some(record) = tiers.value_at(guard, &version, || now)? else { continue };
             match record.expires {
-                0 => session.put(record.key, record.value)?,
+                0 => pairs.push((record.key, record.value)),
                 time => session.put_until(record.key, record.value, time)?,
             }
             keys += 1;
         }
+        session.put_many(&pairs)?;
     }
     Ok(keys)
 }
@@ -111,32 +116,39 @@ fn lost_keys<I: BothWays>(
     tiers: &Tiers<I>,
     guard: &Guard<'_>,
     holes: &[Hole],
-    by_number: &BTreeMap<u64, &Arc<Table<I>>>,
+    ranges: &BTreeMap<u64, RangeList>,
 ) -> Result<Vec<LostKey>, Error> {
     let ceiling = tiers.log.heap().space().superblock().clock_ceiling.get();
-    let mut latest = BTreeMap::<(u64, Vec<u8>), (u64, bool)>::new();
+    let mut latest = BTreeMap::<(Vec<u8>, Option<u64>), (u64, bool)>::new();
     for hole in holes {
-        let Some(subtable) = hole.subtable else { continue };
         let each = |record: RecordFound<'_>| {
             if record.kind != Kind::Range {
-                let known = latest.entry((subtable, record.key.to_vec())).or_default();
+                let known = latest.entry((record.key.to_vec(), hole.subtable)).or_default();
                 *known = (*known).max((record.sequence, record.kind == Kind::Tombstone));
             }
         };
         // SAFETY: the pool is only read.
         unsafe { tiers.log.heap().legible(hole, ceiling, each) };
     }
-    let mut lost = Vec::new();
-    for ((subtable, key), (number, is_deletion)) in latest {
-        let at = (guard, Key { bytes: &key, hash: 0 }, None);
-        let found =
-            by_number[&subtable].versions.get(at, || u64::MAX, |found| tiers.number_of(guard, found))?;
-        let instead = match found {
-            Some(found) if found.number >= number => continue,
-            Some(found) if !found.is_tombstone() && is_deletion => Instead::DeletedValue,
-            Some(found) if !found.is_tombstone() => Instead::OlderValue,
-            _ if is_deletion => continue,
-            _ => Instead::Nothing,
+    let (mut lost, tables) = (Vec::new(), tiers.tables.all());
+    for ((key, subtable), (number, is_deletion)) in latest {
+        // A record whose table nobody knows may be of any.
+        let is_own = |table: &&Arc<Table<I>>| subtable.is_none_or(|own| own == table.subtable.created);
+        let (mut is_old, mut older) = (false, None);
+        for table in tables.iter().filter(is_own) {
+            let at = (guard, Key { bytes: &key, hash: 0 }, None);
+            let found = table.versions.get(at, || u64::MAX, |found| tiers.number_of(guard, found))?;
+            let list = ranges.get(&table.subtable.created);
+            is_old |= found.is_some_and(|found| found.number >= number)
+                || list.is_some_and(|list| list.deletes(&key, number, u64::MAX));
+            older = older.or(found.filter(|found| !found.is_tombstone()));
+        }
+        let instead = match older {
+            _ if is_old => continue,
+            Some(_) if is_deletion => Instead::DeletedValue,
+            Some(_) => Instead::OlderValue,
+            None if is_deletion => continue,
+            None => Instead::Nothing,
         };
         lost.push(LostKey { key, instead });
     }

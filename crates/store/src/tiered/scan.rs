@@ -10,7 +10,7 @@ use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::BothWays;
-use quipu_parts::versions::{Look, Snapshot, Version};
+use quipu_parts::versions::{Look, Noted, Snapshot, Version};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -39,8 +39,8 @@ pub(super) struct Scan<'g, I: BothWays> {
     /// The last keys that the front and the back have told.
     told: [Option<&'g [u8]>; 2],
     ended: bool,
-    /// For the words of the keys that are looked up together.
-    words: Vec<u64>,
+    /// For the keys that are looked up together.
+    noted: Noted,
 }
 
 impl<'g, I: BothWays> Scan<'g, I> {
@@ -70,7 +70,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
             found: Default::default(),
             told: [None; 2],
             ended: false,
-            words: Vec::new(),
+            noted: Noted::default(),
         })
     }
 
@@ -111,7 +111,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
 
     /// Looks up the next keys of an end; `false` if there are none.
     fn look<const BACK: bool>(&mut self) -> Result<bool, Error> {
-        let Scan { tiers, guard, table, at, now, from, to, front, back, found, words, .. } = self;
+        let Scan { tiers, guard, table, at, now, from, to, front, back, found, noted, .. } = self;
         let (tiers, guard, versions) = (*tiers, *guard, &table.versions);
         let prefetch = |reference| {
             let place = tiers.log.heap().resolve(reference);
@@ -119,14 +119,13 @@ impl<'g, I: BothWays> Scan<'g, I> {
             tiers.region().prefetch(place + LINE);
         };
         let number_of = |reference| tiers.number_of(guard, reference);
-        let words_of_look = std::mem::take(words);
-        let mut look = Look { limit: AT_ONCE, up_to: *at, prefetch, number_of, words: words_of_look };
+        let mut look = Look { limit: AT_ONCE, up_to: *at, prefetch, number_of, noted: std::mem::take(noted) };
         let found = &mut found[usize::from(BACK)];
         let is_deleted = |record: &RecordFound<'_>, number: u64| {
             let list = table.ranges.get(guard);
             list.is_some_and(|list| list.deletes(record.key, number, *at))
         };
-        let note = |version: Version| match tiers.value_at(guard, &version, || *now) {
+        let note = |key: &[u8], version: Version| match tiers.value_of(guard, key, &version, || *now) {
             Ok(Some(record)) if !is_deleted(&record, version.number) => found.push_back(Ok(record)),
             Ok(_) => {}
             Err(error) => found.push_back(Err(error)),
@@ -142,7 +141,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
             let scan = front.get_or_insert_with(|| versions.scan_from(start));
             versions.next_in_order(guard, scan, &mut look, note)?
         };
-        *words = look.words;
+        *noted = look.noted;
         Ok(has_more)
     }
 }

@@ -76,7 +76,10 @@ impl<I: BothWays> Tables<I> {
         // The default table is the first one of a pool.
         let named = |known: &[Subtable], number: u64| match known.iter().all(|table| table.created > number) {
             true => DEFAULT.into(),
-            false => format!("unnamed {number}"),
+            false => {
+                let mut names = (0..).map(|further| format!("unnamed {number}{}", "'".repeat(further)));
+                names.find(|name| known.iter().all(|table| table.name != *name)).expect("one of them")
+            }
         };
         Tables::from_subtables(heap.legible_subtables(named), heap, index, Vec::new(), epochs)
     }

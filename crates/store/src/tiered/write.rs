@@ -237,7 +237,7 @@ impl<I: BothWays> Tiers<I> {
                 let at = (guard, Key { bytes: key, hash: 0 }, near);
                 let new = Version::new(sequence, record.reference, record.kind == Kind::Tombstone);
                 // A damaged record may tell any number.
-                let number_of = |reference| self.number_of(guard, reference).min(sequence - 1);
+                let number_of = |reference| self.told_number(guard, reference).min(sequence - 1);
                 let superseded = table.versions.insert(at, new, horizon, retired, number_of);
                 if let Some(version) = superseded.expect("this index never fails") {
                     self.note_dead(&version);

@@ -138,7 +138,8 @@ const RING: Preset = Preset {
         says("raw random writes, most threads", "24").value("Mops/s", best(RAW, AT_RANDOM).of(MEDIUM).most()),
         says("items of 90 over raw random writes, most threads", "1.3")
             .times(by(LOCK, NINETY), best(RAW, AT_RANDOM).of(MEDIUM).most()),
-        says("items of 50, most threads over one", "nearly 16 (16)").scaling(THREADS, FIFTY),
+        says("items of 50, most threads over one, lock", "nearly 16 (16)")
+            .times(best(THREADS, FIFTY).of(LOCK).most(), best(THREADS, FIFTY).of(LOCK).one()),
         says("fences of an item of one record (algorithms 2 and 3)", "3")
             .value("fences", best(MODELLED, ONE).of(LOCK).value(|row| row.fences_per_op)),
     ],

@@ -175,3 +175,87 @@ fn without_the_anchor_all_is_kept() {
     assert_eq!(told, ["the anchor of the memtables"]);
     assert!(tables == expected);
 }
+
+/// The end marks are all that tells where an earlier recovery has cut the order off, but for the numbers.
+#[test]
+fn an_item_that_was_cut_off_stays_away_without_the_end_marks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let options = super::victim::options().size(4 << 20).zone_size(16 << 10).design(Design::XP);
+    let store = Store::create(&path, &options).unwrap();
+    let herd = store.create_table("herd").unwrap();
+    store.client().put(b"llama", b"old").unwrap();
+    store.client().on(&herd).unwrap().put(b"llama", b"old").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(b"llama", b"never finished");
+    batch.put(b"vicuna", b"half of the default table");
+    batch.on(&herd).put(b"vicuna", b"half of the herd");
+    store.client().write(&batch).unwrap();
+    drop(store);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let half = place_of(&bytes, b"half of the herd");
+    bytes[half] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let store = Store::open(&path, &options).unwrap();
+    assert_eq!(store.client().get(b"vicuna").unwrap(), None);
+    store.client().put(b"later", b"one").unwrap();
+    store.client().put(b"later", b"another").unwrap();
+    store.close().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    for at in (0..bytes.len()).step_by(64).filter(|at| bytes[at + 8..at + 12] == *b"QMEM").collect::<Vec<_>>()
+    {
+        bytes[at + 70] ^= 1;
+    }
+    let (_, tables) = salvaged(&bytes);
+    let expected: Contents = [(&b"llama"[..], &b"old"[..]), (b"later", b"another")]
+        .map(|(key, value)| (key.into(), value.into()))
+        .into();
+    assert_eq!(tables["default"], expected);
+    assert!(!tables["herd"].contains_key(&b"vicuna"[..]));
+}
+
+#[test]
+fn a_key_of_a_hole_that_a_range_delete_took_is_not_lost() {
+    let victim = Victim::of(Design::XP, 4 << 20, 16 << 10, false, |store| {
+        let mut client = store.client();
+        client.put(b"key 1", b"an older value").unwrap();
+        client.put(b"key 1", b"the damaged value").unwrap();
+        client.delete_range(Bound::Included(b"key"), Bound::Unbounded).unwrap();
+        client.put(b"other", b"value").unwrap();
+        Contents::new()
+    });
+    let at = place_of(&victim.bytes, b"the damaged value");
+    let (report, tables) = salvaged(&victim.damaged(|bytes| bytes[at] ^= 1));
+    assert!(report.lost.is_empty() && !report.damage.places.is_empty(), "{report:?}");
+    assert_eq!(tables["default"].len(), 1);
+}
+
+#[test]
+fn a_full_pool_fits_one_of_its_size() {
+    let victim = Victim::of(Design::XP, 8 << 20, 64 << 10, true, |store| {
+        let (mut client, mut number) = (store.client(), 0u64);
+        loop {
+            let pairs: Vec<_> = (0..64).map(|next| ((number + next).to_be_bytes(), [1; 16])).collect();
+            if client.put_many(&pairs).is_err() {
+                return Contents::new();
+            }
+            number += 64;
+        }
+    });
+    let (report, _) = salvaged(&victim.bytes);
+    assert!(report.keys > 100_000 && report.damage.places.is_empty(), "{}", report.keys);
+}
+
+#[test]
+fn a_value_that_looks_like_chunks_costs_no_other_record() {
+    let victim = Victim::of(Design::XP, 8 << 20, 64 << 10, true, |store| {
+        let mut client = store.client();
+        client.put(b"hostile key 0001", &super::unproved::like_chunks(12 << 10)).unwrap();
+        (0..300).for_each(|number| client.put(format!("key {number}").as_bytes(), b"value").unwrap());
+        Contents::new()
+    });
+    // The checkpoint has the key, too.
+    let at = place_of(&victim.bytes, &[&b"hostile key 0001"[..], &[0; 20]].concat());
+    let (_, tables) = salvaged(&victim.damaged(|bytes| bytes[at - 16 - 64 + 8] ^= 1));
+    assert_eq!(tables["default"].len(), 300, "the damaged one alone is lost");
+}

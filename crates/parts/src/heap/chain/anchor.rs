@@ -12,6 +12,8 @@ use zerocopy::{FromBytes, IntoBytes};
 pub struct Anchor {
     offset: u64,
     current: SpinLock<Current>,
+    /// Whether both copies told the same number when it was read.
+    agrees: bool,
 }
 
 struct Current {
@@ -42,17 +44,22 @@ impl Anchor {
             copy.is_valid(certifier).then_some(Current { copy, which })
         };
         // The number only grows, so it tells the newer copy; generations may wrap.
-        let newest = [0, 1].into_iter().filter_map(read).max_by_key(|current| current.copy.through.get());
+        let copies = [0, 1].map(read);
+        let [one, other] = copies.each_ref().map(|copy| copy.as_ref().map(|read| read.copy.through.get()));
+        let newest = copies.into_iter().flatten().max_by_key(|current| current.copy.through.get());
         let current = newest.ok_or(ChainError::Damaged { what: "the anchor of the memtables", offset })?;
-        Ok(Anchor { offset, current: SpinLock::new(current) })
+        Ok(Anchor { offset, current: SpinLock::new(current), agrees: one == other })
     }
 
     /// An anchor that cannot be read, of a pool that is not written to.
     pub fn illegible(certifier: &Certifier) -> Anchor {
-        Anchor {
-            offset: 0,
-            current: SpinLock::new(Current { copy: MemtableAnchor::new(certifier, 0, 0), which: 0 }),
-        }
+        let copy = MemtableAnchor::new(certifier, 0, 0);
+        Anchor { offset: 0, current: SpinLock::new(Current { copy, which: 0 }), agrees: false }
+    }
+
+    /// Whether both copies told the same number when it was read, as they do in a pool that was closed.
+    pub(super) fn agrees(&self) -> bool {
+        self.agrees
     }
 
     /// Whether it could be read.

@@ -149,7 +149,8 @@ impl ChainHeap {
             memtables.push(RecoveredMemtable { memtable, end });
         }
         let survey = Survey { highest: highest.max(cut), left_open: 0 };
-        Ok(orphans.is_empty().then_some(Recovered { cut, memtables, survey }))
+        // One copy may be damaged, and the other one older.
+        Ok((orphans.is_empty() && anchor.agrees()).then_some(Recovered { cut, memtables, survey }))
     }
 
     /// The committed memtables by rising numbers, and the zones that none of them has. All that is read here

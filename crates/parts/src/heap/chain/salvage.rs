@@ -3,15 +3,16 @@
 //!
 //! A chunk that proves itself counts if its item was durable once, or has all its pieces. So an item that was
 //! never acknowledged is there wholly or not at all, and one that lost a piece to damage is there in part.
+//! Behind the end of a memtable there may be chunks that an earlier recovery has cut off. If the end mark is
+//! damaged, their numbers give them away: they lie in a gap before an item, which no item uses.
 
-use super::cut::Evidence;
+use super::cut::{Evidence, Fact};
 use super::layout::{FIRST_CHUNK, MEMTABLE_LEN, MemtableObject, MemtableZone};
 use super::memtable::ChainHeap;
 use super::subtable::Subtable;
 use super::view::{RecordFound, parse};
 use super::walk::{ChainError, ChunkFound, MOST_EFFORT};
 use crate::heap::Reference;
-use crate::record::LifeKey;
 use crate::space::{ObjectId, ZoneId};
 use quipu_medium::LINE;
 use std::collections::BTreeMap;
@@ -29,19 +30,13 @@ pub struct Hole {
     pub len: u64,
 }
 
-/// The zones of a memtable by their slots, with the key of its checks.
+/// The zones of a memtable by their slots, with the header of one of them.
 struct Remains {
-    key: LifeKey,
     header: MemtableZone,
     zones: BTreeMap<u32, ZoneId>,
-}
-
-/// A chunk that may count, with its place in the pool.
-struct Pending {
     subtable: u64,
-    chunk: ChunkFound,
-    zone: ZoneId,
-    offset: u64,
+    /// The end mark, if it is legible: the place, and the last number.
+    end: Option<(u32, u64)>,
 }
 
 impl ChainHeap {
@@ -59,35 +54,57 @@ impl ChainHeap {
         through: Option<u64>,
         mut each: impl FnMut(u64, RecordFound<'m>),
     ) -> Result<Vec<Hole>, ChainError> {
-        let (mut holes, mut pending) = (Vec::new(), Vec::new());
-        let mut evidence = Evidence::default();
+        let mut holes = Vec::new();
+        let mut memtables = self.remains(&mut holes);
+        memtables.retain_mut(|remains| self.finds_owner(remains, tables, &mut holes));
+        // First all is looked at, and then shown.
+        let (mut evidence, mut gaps, mut pieces) = (Evidence::default(), Vec::new(), BTreeMap::new());
         evidence.known(through.unwrap_or_default());
-        for ((object, _), remains) in self.remains(&mut holes) {
-            let Some((subtable, end)) = self.owner_of(object, &remains, tables, &mut holes) else { continue };
-            end.iter().for_each(|(_, last)| evidence.known(*last));
-            let note = |found: Pending| {
-                evidence.add(found.chunk.fact, found.chunk.floor, through.unwrap_or_default());
-                pending.push(found);
+        for remains in &memtables {
+            remains.end.iter().for_each(|(_, last)| evidence.known(*last));
+            let mut lost = |hole| holes.push(hole);
+            let note = |chunk: &ChunkFound, _, _| {
+                let Fact { first, before, .. } = chunk.fact;
+                if chunk.fact.piece == 0 && first - before > 1 {
+                    gaps.push((before, first));
+                }
+                evidence.add(chunk.fact, chunk.floor, through.unwrap_or_default());
+                if chunk.fact.last() > evidence.floor() {
+                    *pieces.entry(first).or_insert(0) += 1;
+                }
+                Ok(())
             };
             // SAFETY: as the caller promises.
-            unsafe { self.search(&remains, (subtable, end.map(|(place, _)| place)), &mut holes, note) }?;
+            unsafe { self.search(remains, &mut lost, note) }?;
             let floor = evidence.floor();
-            for durable in pending.extract_if(.., |found| found.chunk.fact.last() <= floor) {
-                // SAFETY: as the caller promises.
-                unsafe { self.show(&durable, &mut each) }?;
-            }
+            pieces = pieces.split_off(&(floor + 1));
         }
+        gaps.sort_unstable();
         let floor = evidence.floor();
         if let Some(Err(missing)) = through.map(|through| evidence.cut(through, None)) {
             holes.push(Hole { what: missing.to_string(), subtable: None, offset: 0, len: 0 });
         }
-        pending.sort_unstable_by_key(|found| (found.chunk.fact.first, found.chunk.fact.piece));
-        for item in pending.chunk_by(|one, next| one.chunk.fact.first == next.chunk.fact.first) {
-            let is_whole = item.len() == usize::from(item[0].chunk.fact.pieces);
-            for found in item.iter().filter(|found| is_whole || found.chunk.fact.last() <= floor) {
-                // SAFETY: as the caller promises.
-                unsafe { self.show(found, &mut each) }?;
-            }
+        let counts = |fact: &Fact| {
+            // Gaps do not overlap, so only the last one that begins before may have it.
+            let gap = gaps[..gaps.partition_point(|(before, _)| *before < fact.first)].last();
+            let is_cut_off = gap.is_some_and(|(_, next)| fact.first < *next);
+            let is_whole = pieces.get(&fact.first) == Some(&fact.pieces);
+            !is_cut_off && (fact.last() <= floor || is_whole)
+        };
+        for remains in &memtables {
+            let show = |chunk: &ChunkFound, zone: ZoneId, offset: u64| {
+                if !counts(&chunk.fact) {
+                    return Ok(());
+                }
+                let each = |record| each(remains.subtable, record);
+                // SAFETY: as the caller promises; the chunk has been proved.
+                match unsafe { self.records_of(chunk, zone, offset, each) } {
+                    Err(ChainError::Damaged { .. }) => Ok(()),
+                    shown => shown,
+                }
+            };
+            // SAFETY: as the caller promises.
+            unsafe { self.search(remains, &mut |_| (), show) }?;
         }
         Ok(holes)
     }
@@ -115,8 +132,8 @@ impl ChainHeap {
         tables
     }
 
-    /// The zones of memtables by their objects and lives.
-    fn remains(&self, holes: &mut Vec<Hole>) -> BTreeMap<(ObjectId, u64), Remains> {
+    /// The zones of memtables, by their objects and lives.
+    fn remains(&self, holes: &mut Vec<Hole>) -> Vec<Remains> {
         let mut remains = BTreeMap::new();
         for zone in self.space.committed_zones() {
             let offset = self.space.zone_offset(zone);
@@ -126,66 +143,74 @@ impl ChainHeap {
                 holes.push(Hole { what, subtable: None, offset, len: self.space.zone_size() });
                 continue;
             }
-            let ((owner, slot), key) = (header.owner(), header.life_key(&self.certifier));
-            let new = || Remains { key, header, zones: BTreeMap::new() };
+            let (owner, slot) = header.owner();
+            let new = || Remains { header, zones: BTreeMap::new(), subtable: 0, end: None };
             remains.entry((owner, header.life())).or_insert_with(new).zones.insert(slot, zone);
         }
-        remains
+        remains.into_values().collect()
     }
 
-    /// The subtable of a memtable, and its end mark; `None` if it was released, or nothing tells its
+    /// Finds the subtable of a memtable, and its end mark. `false` if it was released, or nothing tells its
     /// subtable.
-    fn owner_of(
-        &self,
-        object: ObjectId,
-        remains: &Remains,
-        tables: &[Subtable],
-        holes: &mut Vec<Hole>,
-    ) -> Option<(u64, Option<(u32, u64)>)> {
-        let offset = self.pool().object_offset(object).filter(|_| self.pool().check(object))?;
+    fn finds_owner(&self, remains: &mut Remains, tables: &[Subtable], holes: &mut Vec<Hole>) -> bool {
+        let (object, _) = remains.header.owner();
+        let Some(offset) = self.pool().object_offset(object).filter(|_| self.pool().check(object)) else {
+            return false;
+        };
         let bytes: MemtableObject = self.read_unflushed(offset, MEMTABLE_LEN);
         let mut damaged = |what: &str, subtable| {
             holes.push(Hole { what: what.into(), subtable, offset, len: MEMTABLE_LEN });
         };
         if !bytes.is_valid(&self.certifier, object) {
             damaged("the object of a memtable", None);
-            // With one table, there is no doubt.
-            return <&[Subtable; 1]>::try_from(tables).ok().map(|[only]| (only.created, None));
+            // It is the only table's, unless a table was dropped just before the end.
+            let [only] = tables else { return false };
+            remains.subtable = only.created;
+            return true;
         }
         let is_known = tables.iter().any(|table| table.created == bytes.subtable());
         if !is_known || !remains.header.is_of(&bytes.life()) {
-            return None;
+            return false;
         }
-        let end = bytes.end(&self.certifier, remains.key).unwrap_or_else(|()| {
-            damaged("the end mark of a memtable", Some(bytes.subtable()));
-            None
-        });
-        Some((bytes.subtable(), end))
+        remains.subtable = bytes.subtable();
+        remains.end =
+            bytes.end(&self.certifier, remains.header.life_key(&self.certifier)).unwrap_or_else(|()| {
+                damaged("the end mark of a memtable", Some(bytes.subtable()));
+                None
+            });
+        true
     }
 
-    /// Looks for the chunks of a memtable up to its end.
+    /// Looks for the chunks of a memtable up to its end, and tells what is missing between them.
     ///
     /// # Safety
     /// Nobody writes to it.
     unsafe fn search(
         &self,
         remains: &Remains,
-        (subtable, end): (u64, Option<u32>),
-        holes: &mut Vec<Hole>,
-        mut note: impl FnMut(Pending),
+        lost: &mut impl FnMut(Hole),
+        mut each: impl FnMut(&ChunkFound, ZoneId, u64) -> Result<(), ChainError>,
     ) -> Result<(), ChainError> {
-        let (zone_size, mut scratch) = (self.space.zone_size(), Vec::new());
+        let Remains { header, zones, subtable, end } = remains;
+        let (zone_size, key, mut scratch) =
+            (self.space.zone_size(), header.life_key(&self.certifier), Vec::new());
+        let end = end.map(|(place, _)| place);
         // The place of the last chunk found, and the one where the next is expected.
         let (mut last, mut expected) = (0, (FIRST_CHUNK / LINE) as u32);
-        let mut lost_from = |expected: u32| {
-            let (slot, offset) =
-                (u64::from(expected) * LINE / zone_size, u64::from(expected) * LINE % zone_size);
-            let zone = remains.zones.get(&(slot as u32)).copied();
-            let start = zone.map_or(0, |zone| self.space.zone_offset(zone) + offset);
-            let what = "a chunk of a memtable".into();
-            holes.push(Hole { what, subtable: Some(subtable), offset: start, len: zone_size - offset });
+        let mut lost_between = |expected: u32, found: u32| {
+            let at = u64::from(expected) * LINE;
+            let (what, subtable) = ("a chunk of a memtable".into(), Some(*subtable));
+            let hole = match zones.get(&((at / zone_size) as u32)) {
+                Some(zone) => {
+                    let len = zone_size - at % zone_size;
+                    let len = len.min(u64::from(found.saturating_sub(expected)) * LINE);
+                    Hole { what, subtable, offset: self.space.zone_offset(*zone) + at % zone_size, len }
+                }
+                None => Hole { what, subtable, offset: 0, len: 0 },
+            };
+            lost(hole);
         };
-        for (slot, zone) in &remains.zones {
+        for (slot, zone) in zones {
             let (start, first) = (self.space.zone_offset(*zone), u64::from(*slot) * zone_size);
             let (mut offset, mut effort) = (FIRST_CHUNK, MOST_EFFORT * zone_size);
             while offset < zone_size {
@@ -195,44 +220,32 @@ impl ChainHeap {
                 }
                 // SAFETY: as the caller promises.
                 let claimed = unsafe { self.claimed_len(start + offset, room) };
-                let found = match claimed.filter(|len| *len <= effort) {
-                    Some(len) => {
-                        effort -= len;
-                        // SAFETY: as the caller promises.
-                        unsafe { self.prove(remains.key, place, start + offset, room, &mut scratch) }?
-                    }
-                    None => None,
-                };
-                let Some(chunk) = found else {
+                let Some(len) = claimed.filter(|len| *len <= effort) else {
                     offset += LINE;
                     continue;
                 };
+                // SAFETY: as the caller promises.
+                let chunk = match unsafe { self.prove(key, place, start + offset, room, &mut scratch) } {
+                    Ok(Some(chunk)) => chunk,
+                    Err(error @ ChainError::Unknown { .. }) => return Err(error),
+                    _ => {
+                        effort -= len;
+                        offset += LINE;
+                        continue;
+                    }
+                };
                 if chunk.prev != last {
-                    lost_from(expected);
+                    lost_between(expected, place);
                 }
                 (last, expected) = (place, chunk.end());
-                note(Pending { subtable, chunk, zone: *zone, offset });
+                each(&chunk, *zone, offset)?;
                 offset += chunk.len;
             }
         }
-        if end.is_some_and(|end| expected != end) {
-            lost_from(expected);
+        if let Some(end) = end.filter(|end| *end != expected) {
+            lost_between(expected, end);
         }
         Ok(())
-    }
-
-    /// Shows the records of a chunk.
-    ///
-    /// # Safety
-    /// Nobody writes to it.
-    unsafe fn show<'m>(
-        &'m self,
-        found: &Pending,
-        each: &mut impl FnMut(u64, RecordFound<'m>),
-    ) -> Result<(), ChainError> {
-        let Pending { subtable, chunk, zone, offset } = found;
-        // SAFETY: as the caller promises; the chunk has been proved.
-        unsafe { self.records_of(chunk, *zone, *offset, |record| each(*subtable, record)) }
     }
 
     /// Shows what looks like records of a hole: a known kind, lengths that fit, and a number below `ceiling`.

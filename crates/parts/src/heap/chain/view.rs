@@ -103,8 +103,12 @@ impl ChainHeap {
     #[inline]
     pub unsafe fn record(&self, reference: Reference) -> Result<RecordFound<'_>, ChainError> {
         let (at, head) = (self.resolve(reference), size_of::<ChainRecord>() as u64);
-        let len =
-            |head: &[u8]| ChainRecord::ref_from_prefix(head).map_or(0, |(header, _)| header.record_len());
+        // Nothing has proved the length, perhaps, and records end with their zone.
+        let room = self.space.zone_size() - reference.offset(self.space.zone_size().trailing_zeros());
+        let len = |head: &[u8]| match ChainRecord::ref_from_prefix(head) {
+            Ok((header, _)) if header.record_len() <= room => header.record_len(),
+            _ => 0,
+        };
         // SAFETY: as the caller promises.
         let bytes = unsafe { self.region().bytes_sized(at, head, len) };
         parse(bytes.unwrap_or_default(), reference, at)

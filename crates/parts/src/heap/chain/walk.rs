@@ -151,7 +151,7 @@ impl ChainHeap {
         let records = &bytes[CHUNK_HEADER as usize..len as usize];
         scratch.clear();
         scratch.extend_from_slice(records);
-        let numbers = without_numbers(scratch);
+        let Some(numbers) = without_numbers(scratch) else { return Ok(None) };
         let hash = hash_of_records(&self.certifier, scratch);
         if header.check.get() != header.expected_check(&self.certifier, key, place, hash) {
             return Ok(None);
@@ -173,7 +173,7 @@ impl ChainHeap {
         }
         let first_here = fact.first + u64::from(header.ahead.get());
         // The numbers of the records follow from the header, and are not in the hash.
-        if numbers != Some((first_here, fact.here)) {
+        if numbers != (first_here, fact.here) {
             return Ok(None);
         }
         let (floor, prev) = (header.floor.get(), header.prev.get());
@@ -261,8 +261,8 @@ impl ChainHeap {
         }
     }
 
-    /// Whether a record stands in a chunk that proves itself: the first one before the record that claims to
-    /// hold it. The memtable of the record is not released meanwhile.
+    /// Whether a record stands in a chunk that proves itself. The chunk is looked for before the record, and
+    /// then from the beginning of its zone. The memtable of the record is not released meanwhile.
     pub fn proves(&self, reference: Reference) -> bool {
         let (zone, zone_size) = (self.zone_of(reference), self.space.zone_size());
         let Some(start) = self.space.checked_zone_offset(zone) else { return false };
@@ -272,22 +272,42 @@ impl ChainHeap {
         }
         let (key, slot) = (header.life_key(&self.certifier), u64::from(header.owner().1));
         let wanted = reference.offset(zone_size.trailing_zeros());
-        let (mut bytes, mut scratch) = (Vec::new(), Vec::new());
-        let mut offset = wanted / LINE * LINE;
-        while offset >= FIRST_CHUNK {
-            let (at, room) = (start + offset, zone_size - offset);
+        let mut scratch = Vec::new();
+        let mut holds = |offset: u64, len: u64| {
+            let (at, mut bytes) = (start + offset, vec![0; len as usize]);
             let place = ((slot * zone_size + offset) / LINE) as u32;
-            // Others may write to lines before the chunk, which are looked at only if it is damaged.
-            let mut header = [0; CHUNK_HEADER as usize];
-            self.region().read_racing(at, &mut header);
-            if let Some(len) = claimed_len(&header, room).filter(|len| wanted - offset < *len) {
-                bytes.resize(len as usize, 0);
-                self.region().read_racing(at, &mut bytes);
-                if let Ok(Some(_)) = self.prove_bytes(key, place, at, &bytes, &mut scratch) {
-                    return has_record(&scratch, (wanted - offset).wrapping_sub(CHUNK_HEADER));
+            self.region().read_racing(at, &mut bytes);
+            let found = self.prove_bytes(key, place, at, &bytes, &mut scratch);
+            matches!(found, Ok(Some(_))) && has_record(&scratch, (wanted - offset).wrapping_sub(CHUNK_HEADER))
+        };
+        // Others may write to the lines before the chunk, which are looked at only if it is damaged.
+        let claimed = |offset: u64| {
+            let mut header = [0; CLAIM as usize];
+            let room = zone_size - offset;
+            let header = &mut header[..CLAIM.min(room) as usize];
+            self.region().read_racing(start + offset, header);
+            claimed_len(header, room)
+        };
+        let (mut offset, mut effort) = (wanted / LINE * LINE, MOST_EFFORT * zone_size);
+        while offset >= FIRST_CHUNK && effort > 0 {
+            if let Some(len) = claimed(offset).filter(|len| wanted - offset < *len) {
+                if holds(offset, len) {
+                    return true;
                 }
+                effort = effort.saturating_sub(len);
             }
             offset -= LINE;
+        }
+        if effort > 0 {
+            return false;
+        }
+        // Values may be full of bytes that look like headers.
+        let mut offset = FIRST_CHUNK;
+        while let Some(len) = claimed(offset).filter(|_| offset < wanted) {
+            if wanted - offset < len {
+                return holds(offset, len);
+            }
+            offset += len.next_multiple_of(LINE);
         }
         false
     }
@@ -298,7 +318,7 @@ impl ChainHeap {
     /// Nobody writes there meanwhile.
     pub(super) unsafe fn claimed_len(&self, at: u64, room: u64) -> Option<u64> {
         // SAFETY: as the caller promises.
-        claimed_len(unsafe { self.region().bytes(at, CHUNK_HEADER.min(room)) }?, room)
+        claimed_len(unsafe { self.region().bytes(at, CLAIM.min(room)) }?, room)
     }
 
     /// Shows all records of a memtable that has ended, in the order of their numbers.
@@ -387,11 +407,15 @@ impl ChainHeap {
     }
 }
 
-/// The length that this header of a chunk claims, if there is so much room.
-fn claimed_len(header: &[u8], room: u64) -> Option<u64> {
-    let (header, _) = ChainChunk::ref_from_prefix(header).ok()?;
-    let len = u64::from(header.len.get());
-    (len > CHUNK_HEADER && len <= room && header.kind == DATA).then_some(len)
+/// Bytes that show whether there may be a chunk: its header, and the number of its first record.
+const CLAIM: u64 = CHUNK_HEADER + size_of::<u64>() as u64;
+
+/// The length that a chunk claims which begins with these bytes, if there is so much room.
+fn claimed_len(bytes: &[u8], room: u64) -> Option<u64> {
+    let (header, rest) = ChainChunk::ref_from_prefix(bytes).ok()?;
+    let (len, number) = (u64::from(header.len.get()), u64::from_le_bytes(*rest.first_chunk()?));
+    let follows = number == header.first.get().wrapping_add(header.ahead.get().into());
+    (len > CHUNK_HEADER && len <= room && header.kind == DATA && follows).then_some(len)
 }
 
 /// Whether one of these records begins at that byte.

@@ -72,10 +72,13 @@ impl ZoneCounts {
     /// The counts, in a pool with zones of this size; `None` if they are impossible.
     pub(super) fn counts(&self, zone_size: u64) -> Option<SavedCounts> {
         let ZoneCounts { bytes, packed, records, tombstones, dead, expiring, .. } = *self;
-        let counts = [bytes, packed, records, tombstones, dead, expiring].map(U32::get);
+        let counts @ [bytes, packed, records, tombstones, dead, expiring] =
+            [bytes, packed, records, tombstones, dead, expiring].map(U32::get);
         let is_sound = self.reserved == [0; 4]
-            && u64::from(counts[0].max(counts[1]).max(counts[2])) <= zone_size
-            && counts[3..].iter().all(|some| *some <= counts[2]);
+            && u64::from(bytes.max(records)) <= zone_size
+            && packed <= bytes
+            && u64::from(tombstones) + u64::from(dead) <= records.into()
+            && expiring <= records;
         is_sound.then_some(SavedCounts { counts, expires: self.expires.get() })
     }
 }

@@ -11,7 +11,7 @@ use quipu_parts::index::{ImageSource, Imaged};
 use quipu_parts::space::ZoneId;
 use zerocopy::FromBytes;
 
-/// The findings of a recovery, of a pool that was closed. Nothing of it has changed yet.
+/// The findings of a recovery, of a pool that was closed. Nothing of the pool has changed yet.
 pub(in crate::tiered) struct Loaded<I> {
     pub(in crate::tiered) recovered: Recovered,
     /// The index of each table, with the number that it was created with.
@@ -53,7 +53,7 @@ pub(in crate::tiered) fn load<I: Imaged>(
     let (mut from, mut indexes) = (summary + zone_bytes + table_bytes, Vec::with_capacity(entries.len()));
     for entry in entries {
         let (table, len) = (entry.created.get(), entry.image.get());
-        let end = from.checked_add(len).filter(|end| *end <= chain.len())?;
+        let end = from.checked_add(len)?.checked_next_multiple_of(8).filter(|end| *end <= chain.len())?;
         let image = TableImage { chain: &chain, from, len, places: &places, table, threads };
         indexes.push((table, I::of_image(&image).ok()?));
         from = end;

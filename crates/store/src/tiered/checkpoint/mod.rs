@@ -6,8 +6,8 @@
 //! checkpoint spares the proof of the chunks: then a check, a rewrite, or
 //! [`Options::verify`](crate::Options::verify) finds damage in them.
 //!
-//! None is written if range tombstones wait to be swept, without enough free zones, or if it would be longer
-//! than the bytes that it spares reading.
+//! None is written if a snapshot still needs keys that a range delete took, if too few zones are free, or if
+//! it would be longer than the bytes that it spares reading.
 
 mod layout;
 mod load;

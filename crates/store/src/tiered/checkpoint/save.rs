@@ -35,13 +35,16 @@ pub(in crate::tiered) fn save<I: BothWays + Imaged>(tiers: &Tiers<I>) -> Result<
         .collect();
     let summary = Summary::new(zones.len(), entries.len());
     let heads = [summary.as_bytes(), zones.as_bytes(), entries.as_bytes()];
-    let len =
-        heads.iter().map(|head| head.len() as u64).sum::<u64>() + images.iter().map(Image::len).sum::<u64>();
+    let len = heads.iter().map(|head| head.len() as u64).sum::<u64>()
+        + images.iter().map(|image| image.len().next_multiple_of(8)).sum::<u64>();
     if len >= zones.len() as u64 * heap.space().zone_size() {
         return Ok(none);
     }
     let Some(mut writer) = Writer::new(heap.space(), heap.certifier(), len) else { return Ok(none) };
     heads.into_iter().for_each(|head| writer.push(head));
-    images.iter().for_each(|image| image.write(&mut |bytes| writer.push(bytes)));
+    for image in images {
+        image.write(&mut |bytes| writer.push(bytes));
+        writer.push(&[0; 8][..(image.len().next_multiple_of(8) - image.len()) as usize]);
+    }
     Ok(writer.finish())
 }
