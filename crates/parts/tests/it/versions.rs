@@ -7,7 +7,7 @@ use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::heap::Reference;
 use quipu_parts::index::Key;
 use quipu_parts::index::masstree::Masstree;
-use quipu_parts::versions::{Horizon, Look, Retired, Snapshot, Snapshots, Version, Versions};
+use quipu_parts::versions::{Horizon, Look, Noted, Retired, Snapshot, Snapshots, Version, Versions};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Mutex;
@@ -64,13 +64,16 @@ fn check(table: &Versions<Masstree>, guard: &Guard<'_>, model: &Model, up_to: u6
         let found = table.get((guard, key_of(&name(key)), None), || up_to, number_of).expect("sound");
         assert_eq!(found, newest(model, key, up_to), "key {key} at {up_to}");
     }
-    let all: Vec<_> = (0..8u8).filter_map(|key| newest(model, key, up_to)).collect();
-    let mut look = Look { limit: 3, up_to, prefetch: |_| (), number_of, words: Vec::new() };
+    let all: Vec<_> =
+        (0..8u8).filter_map(|key| Some((name(key).to_vec(), newest(model, key, up_to)?))).collect();
+    let mut look = Look { limit: 3, up_to, prefetch: |_| (), number_of, noted: Noted::default() };
     let (mut scan, mut found) = (table.scan_from(&[]), Vec::new());
-    while table.next_in_order(guard, &mut scan, &mut look, |version| found.push(version)).expect("sound") {}
+    let mut note = |key: &[u8], version| found.push((key.to_vec(), version));
+    while table.next_in_order(guard, &mut scan, &mut look, &mut note).expect("sound") {}
     assert_eq!(found, all);
     let (mut scan, mut found) = (table.scan_back_from(Bound::Unbounded), Vec::new());
-    while table.prev_in_order(guard, &mut scan, &mut look, |version| found.push(version)).expect("sound") {}
+    let mut note = |key: &[u8], version| found.push((key.to_vec(), version));
+    while table.prev_in_order(guard, &mut scan, &mut look, &mut note).expect("sound") {}
     found.reverse();
     assert_eq!(found, all);
 }
