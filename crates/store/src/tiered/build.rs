@@ -11,6 +11,7 @@ use crate::settings::image::refused;
 use crate::settings::memtables::TieredSettings;
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
+use crate::types::reports::RecoveryReport;
 use crate::walk::STRIPES;
 use quipu_parts::commit::Stripes;
 use quipu_parts::commit::ring::Grants;
@@ -79,76 +80,47 @@ pub(crate) fn object_pools(pool: &NewPool) -> Vec<PoolSpec> {
     ]
 }
 
+/// The state of a pool, before its store is put together.
+struct Found<I> {
+    recovered: Recovered,
+    /// The indexes of tables, if a checkpoint had them.
+    indexes: Vec<(u64, I)>,
+    /// The report, if nothing is left to be recovered.
+    report: Option<RecoveryReport>,
+}
+
+impl<I> Found<I> {
+    /// No memtables.
+    fn nothing() -> Found<I> {
+        let survey = Survey { highest: 0, left_open: 0 };
+        let recovered = Recovered { cut: 0, memtables: Vec::new(), survey };
+        Found { recovered, indexes: Vec::new(), report: Some(RecoveryReport::default()) }
+    }
+}
+
 impl<I: BothWays + Imaged + 'static> TieredParts<I> {
     /// Opens a store.
     pub(crate) fn open(&self, mut site: Site<'_>) -> Result<Opened, Error> {
         let TieredSettings { slots, .. } = site.settings()?;
+        let mut heap = heap_of(&site, slots)?;
+        let found = find(&mut heap, &mut site)?;
         let (space, testing) = (site.space.clone(), site.options.testing.clone());
-        let certifier = || {
-            let certifier = Certifier::new(space.superblock().secret());
-            let ignores =
-                testing.twin == Some(Twin::LifeLeftOut) || testing.chain == Some(ChainTwin::LivesIgnored);
-            if ignores { certifier.ignoring_lives() } else { certifier }
-        };
-        let places = u64::from(slots) * space.zone_size();
-        if slots == 0 || places > MEMTABLE.max(space.zone_size()) {
-            return Err(refused("the superblock holds a memtable of no release"));
-        }
-        let is_there =
-            |spec: &PoolSpec| space.pool(spec.id).is_some_and(|pool| pool.object_size() == spec.object_size);
-        let own = object_pools(&NewPool::of(&space));
-        if !own.iter().all(is_there) {
-            return Err(refused("the superblock lacks an object pool of the design"));
-        }
-        let mut heap = ChainHeap::new(space.clone(), certifier(), site.clock(), POOLS, slots);
-        if let Some(twin) = testing.chain {
-            heap = heap.broken(twin);
-        }
-        let believes = site.believes_checkpoints();
-        let (mut indexes, mut resumed) = (Vec::new(), None);
-        let recovered = match &mut site.how {
-            How::Unrecovered => none(),
-            How::New => {
-                recovery::create(&heap, &certifier())?;
-                none()
-            }
-            How::Existing(pool) if recovery::is_unfinished(&heap)? => {
-                space.repair(&mut pool.found);
-                recovery::create(&heap, &certifier())?;
-                none()
-            }
-            How::Existing(pool) => {
-                let (anchor, threads) =
-                    (recovery::anchor(&space, &certifier())?, site.options.recovery_threads);
-                match believes.then(|| checkpoint::load(&heap, &anchor, threads)).flatten() {
-                    Some(loaded) => {
-                        let Loaded { recovered, counts, .. } = loaded;
-                        resumed = Some(recovery::resume(&heap, pool, &recovered, &counts)?);
-                        indexes = loaded.indexes;
-                        recovered
-                    }
-                    None => recovery::recover(&mut heap, &anchor, pool)?,
-                }
-            }
-        };
         let reserve_of_moves = slots + 1;
         let reserve = reserve_of_moves + 2 + space.zone_count() / RESERVE_DIVISOR;
         if matches!(site.how, How::New) && space.zone_count() <= reserve + 1 {
             return Err(Error::no_room_in(&space));
         }
-        let epochs = Collector::new();
-        let anchor = recovery::anchor(&space, &certifier());
-        let is_damaged = matches!(site.how, How::Unrecovered);
-        let (tables, anchor) = match is_damaged {
-            true => (
+        let (epochs, anchor) = (Collector::new(), recovery::anchor(&heap));
+        let (tables, anchor) = match site.how {
+            How::Unrecovered => (
                 Tables::of_damaged(&heap, self.index, &epochs),
-                anchor.unwrap_or(Anchor::illegible(&certifier())),
+                anchor.unwrap_or(Anchor::illegible(heap.certifier())),
             ),
-            false => (Tables::new(&heap, self.index, indexes, &epochs)?, anchor?),
+            _ => (Tables::new(&heap, self.index, found.indexes, &epochs)?, anchor?),
         };
-        let left_open = recovered.survey.left_open;
+        let left_open = found.recovered.survey.left_open;
         let tiers = Tiers {
-            log: ChainLog::new(heap, Grants::default(), recovered),
+            log: ChainLog::new(heap, Grants::default(), found.recovered),
             tables,
             anchor,
             stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
@@ -165,17 +137,59 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
         for table in tiers.tables.all() {
             tiers.log.open(table.number, table.subtable.created)?;
         }
-        let recovery = match &site.how {
-            How::Existing(pool) if resumed.is_none() => {
-                tiers.fill(left_open, site.options.recovery_threads, pool)?
-            }
-            _ => resumed.unwrap_or_default(),
+        let recovery = match (found.report, site.how) {
+            (None, How::Existing(pool)) => tiers.fill(left_open, site.options.recovery_threads, &pool)?,
+            (report, _) => report.unwrap_or_default(),
         };
         Ok(Opened { engine: Arc::new(tiers), recovery })
     }
 }
 
-/// A pool without a memtable.
-fn none() -> Recovered {
-    Recovered { cut: 0, memtables: Vec::new(), survey: Survey { highest: 0, left_open: 0 } }
+/// The heap of a pool, if it has the object pools of the design.
+fn heap_of(site: &Site<'_>, slots: u32) -> Result<ChainHeap, Error> {
+    let (space, testing) = (&site.space, &site.options.testing);
+    let places = u64::from(slots) * space.zone_size();
+    if slots == 0 || places > MEMTABLE.max(space.zone_size()) {
+        return Err(refused("the superblock holds a memtable of no release"));
+    }
+    let is_there =
+        |spec: &PoolSpec| space.pool(spec.id).is_some_and(|pool| pool.object_size() == spec.object_size);
+    let own = object_pools(&NewPool::of(space));
+    if !own.iter().all(is_there) {
+        return Err(refused("the superblock lacks an object pool of the design"));
+    }
+    let certifier = Certifier::new(space.superblock().secret());
+    let ignores = testing.twin == Some(Twin::LifeLeftOut) || testing.chain == Some(ChainTwin::LivesIgnored);
+    let certifier = if ignores { certifier.ignoring_lives() } else { certifier };
+    let heap = ChainHeap::new(space.clone(), certifier, site.clock(), POOLS, slots);
+    Ok(match testing.chain {
+        Some(twin) => heap.broken(twin),
+        None => heap,
+    })
+}
+
+/// Creates the objects of a new pool, or finds the memtables of another.
+fn find<I: Imaged>(heap: &mut ChainHeap, site: &mut Site<'_>) -> Result<Found<I>, Error> {
+    let (believes, threads) = (site.believes_checkpoints(), site.options.recovery_threads);
+    let pool = match &mut site.how {
+        How::Unrecovered => return Ok(Found::nothing()),
+        How::New => {
+            recovery::create(heap)?;
+            return Ok(Found::nothing());
+        }
+        How::Existing(pool) => pool,
+    };
+    if recovery::is_unfinished(heap)? {
+        heap.space().repair(&mut pool.found);
+        recovery::create(heap)?;
+        return Ok(Found { report: None, ..Found::nothing() });
+    }
+    let anchor = recovery::anchor(heap)?;
+    let loaded = believes.then(|| checkpoint::load(heap, &anchor, threads)).flatten();
+    let Some(Loaded { recovered, indexes, counts }) = loaded else {
+        let recovered = recovery::recover(heap, &anchor, pool)?;
+        return Ok(Found { recovered, indexes: Vec::new(), report: None });
+    };
+    let report = recovery::resume(heap, pool, &recovered, &counts)?;
+    Ok(Found { recovered, indexes, report: Some(report) })
 }

@@ -16,8 +16,8 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{ChainHeap, Counts, Memtable, RecordFound, Recovered, SavedCounts, Survey};
 use quipu_parts::index::{BothWays, Key};
-use quipu_parts::record::{Certifier, Kind};
-use quipu_parts::space::{ObjectId, Space, SpaceError, ZoneId};
+use quipu_parts::record::Kind;
+use quipu_parts::space::{ObjectId, SpaceError, ZoneId};
 use quipu_parts::sync::SpinLock;
 use quipu_parts::versions::{Horizon, RangeList, RangeTombstone, Retired, Version};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const AT_ONCE: usize = 16;
 
 /// Creates the anchor and the default table of a pool that has no zone in use. A crash may cut it off, and
 /// the next open repeats it.
-pub(super) fn create(heap: &ChainHeap, certifier: &Certifier) -> Result<(), Error> {
+pub(super) fn create(heap: &ChainHeap) -> Result<(), Error> {
     let space = heap.space();
     let anchors = space.pool(ANCHOR).ok_or_else(no_anchor)?;
     if anchors.committed().is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn create(heap: &ChainHeap, certifier: &Certifier) -> Result<(), Erro
         heap.clock().begin(space);
         let object = anchors.get()?.ok_or_else(no_anchor)?;
         let at = anchors.object_offset(object).ok_or_else(no_anchor)?;
-        Anchor::create(space.region(), certifier, at);
+        Anchor::create(space.region(), heap.certifier(), at);
         anchors.commit(object);
     }
     if heap.subtables()?.is_empty() {
@@ -57,10 +57,11 @@ pub(super) fn is_unfinished(heap: &ChainHeap) -> Result<bool, Error> {
 }
 
 /// The anchor of a pool.
-pub(super) fn anchor(space: &Space, certifier: &Certifier) -> Result<Anchor, Error> {
+pub(super) fn anchor(heap: &ChainHeap) -> Result<Anchor, Error> {
+    let space = heap.space();
     let anchors = space.pool(ANCHOR).ok_or_else(no_anchor)?;
     let at = anchors.object_offset(ObjectId(0)).filter(|_| anchors.check(ObjectId(0)));
-    Ok(Anchor::open(space.region(), certifier, at.ok_or_else(no_anchor)?)?)
+    Ok(Anchor::open(space.region(), heap.certifier(), at.ok_or_else(no_anchor)?)?)
 }
 
 fn no_anchor() -> Error {

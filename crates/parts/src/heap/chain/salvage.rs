@@ -70,14 +70,14 @@ impl ChainHeap {
                 }
                 evidence.add(chunk.fact, chunk.floor, through.unwrap_or_default());
                 if chunk.fact.last() > evidence.floor() {
-                    *pieces.entry(first).or_insert(0) += 1;
+                    *pieces.entry(first).or_insert(0u64) += 1;
                 }
                 Ok(())
             };
             // SAFETY: as the caller promises.
             unsafe { self.search(remains, &mut lost, note) }?;
             let floor = evidence.floor();
-            pieces = pieces.split_off(&(floor + 1));
+            pieces = pieces.split_off(&floor.saturating_add(1));
         }
         gaps.sort_unstable();
         let floor = evidence.floor();
@@ -88,7 +88,7 @@ impl ChainHeap {
             // Gaps do not overlap, so only the last one that begins before may have it.
             let gap = gaps[..gaps.partition_point(|(before, _)| *before < fact.first)].last();
             let is_cut_off = gap.is_some_and(|(_, next)| fact.first < *next);
-            let is_whole = pieces.get(&fact.first) == Some(&fact.pieces);
+            let is_whole = pieces.get(&fact.first) == Some(&fact.pieces.into());
             !is_cut_off && (fact.last() <= floor || is_whole)
         };
         for remains in &memtables {

@@ -27,7 +27,7 @@ pub(in crate::tiered) fn load<I: Imaged>(
     threads: usize,
 ) -> Option<Loaded<I>> {
     let space = heap.space();
-    let entry = space.superblock().checkpoint().filter(|_| space.has_headers_of_close())?;
+    let entry = space.superblock().checkpoint()?;
     let chain = Chain::read(space, heap.certifier(), &entry, threads)?;
     let recovered = heap.closed(anchor).ok()??;
     let tables = heap.subtables().ok()?;
