@@ -46,6 +46,11 @@ impl Ground {
             }
             contents
         });
+        Ground::of(victim)
+    }
+
+    /// A closed pool.
+    fn of(victim: Victim) -> Ground {
         let entry = victim.superblock.checkpoint().expect("a checkpoint");
         let zone_size = victim.superblock.zone_size() as usize;
         let (mut left, mut zone) = (entry.len.get() as usize, entry.first_zone.get());
@@ -295,6 +300,33 @@ fn a_forged_checkpoint_brings_no_panic() {
             drop(Store::open(ground.victim.path(), &trusting()).unwrap());
         }
         assert!((30..180).contains(&believed), "{design}: {believed} of 200 were believed");
+    }
+}
+
+/// A table's memtables are released when it is dropped, whoever names their records.
+#[test]
+fn a_word_that_leads_into_another_table_is_passed_over() {
+    let victim = Victim::of(Design::XP, 2 << 20, 16 << 10, true, |store| {
+        let herd = store.create_table("herd").unwrap();
+        for mut client in [store.client(), store.client().on(&herd).unwrap()] {
+            (0..300u32).for_each(|number| client.put(&number.to_be_bytes(), &[7; 100]).unwrap());
+        }
+        Contents::new()
+    });
+    let ground = Ground::of(victim);
+    // One entry more than a pool of one table has, and behind them the image of the default table.
+    let first = ground.image_at() + TABLE_ENTRY;
+    let at = ground.contents_at(ground.image_at() - TABLE_ENTRY + 8);
+    let len = u64::from_le_bytes(ground.victim.bytes[at..at + 8].try_into().unwrap());
+    let second = first + len.next_multiple_of(8) as usize;
+    let words = [first, second].map(|image| ground.contents_at(image + 32));
+    for (from, to, believed) in [(words[0], words[0], true), (words[1], words[0], false)] {
+        let bytes = ground.victim.damaged(|bytes| {
+            bytes.copy_within(from..from + 8, to);
+            ground.certify(bytes);
+        });
+        let store = ground.victim.open_with(&bytes, &trusting()).unwrap();
+        assert_eq!(store.recovery().from_checkpoint, believed);
     }
 }
 

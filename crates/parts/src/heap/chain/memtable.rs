@@ -326,16 +326,9 @@ impl ChainHeap {
 
     /// Releases the zones of a memtable behind its end.
     pub(super) fn trim(&self, memtable: &Memtable, end: u32) {
-        memtable
-            .give_back(self.zones_up_to(end) as usize)
-            .into_iter()
-            .for_each(|zone| self.release_zone(zone));
-    }
-
-    /// Zones up to the end of a memtable.
-    pub(super) fn zones_up_to(&self, end: u32) -> u64 {
         // The end is behind a line of the last zone that has one, so the place before it is in that zone.
-        u64::from(end).saturating_sub(1) * LINE / self.space.zone_size() + 1
+        let slots = u64::from(end).saturating_sub(1) * LINE / self.space.zone_size() + 1;
+        memtable.give_back(slots as usize).into_iter().for_each(|zone| self.release_zone(zone));
     }
 
     /// Releases a memtable: its object, so that it is gone, and then its zones. A second release does

@@ -141,9 +141,8 @@ impl ChainHeap {
         let (mut cut, mut highest) = (anchor.through(), tables.last().copied().unwrap_or_default());
         let mut memtables = Vec::with_capacity(found.len());
         for Found { memtable, end, .. } in found {
-            let is_whole = |end: &(u32, u64)| memtable.zones().len() as u64 == self.zones_up_to(end.0);
             let is_named = tables.contains(&memtable.subtable());
-            let Some((end, last)) = end.filter(|end| is_named && is_whole(end)) else { return Ok(None) };
+            let Some((end, last)) = end.filter(|_| is_named) else { return Ok(None) };
             (cut, highest) = (cut.max(last), highest.max(memtable.number()));
             memtable.note_end(end);
             memtables.push(RecoveredMemtable { memtable, end });
