@@ -275,6 +275,7 @@ impl<I: BothWays> Versions<I> {
         each: impl FnMut(&[u8], Version),
     ) -> Result<bool, IndexError> {
         let Look { limit, noted, prefetch, .. } = &mut *look;
+        noted.reserve(*limit);
         let note = |key: &[u8], word| self.note(guard, key, word, noted, &*prefetch);
         let has_more = self.index.next_in_order(guard, scan, *limit, note)?;
         self.tell(guard, look, each);
@@ -293,6 +294,7 @@ impl<I: BothWays> Versions<I> {
         each: impl FnMut(&[u8], Version),
     ) -> Result<bool, IndexError> {
         let Look { limit, noted, prefetch, .. } = &mut *look;
+        noted.reserve(*limit);
         let note = |key: &[u8], word| self.note(guard, key, word, noted, &*prefetch);
         let has_more = self.index.prev_in_order(guard, scan, *limit, note)?;
         self.tell(guard, look, each);
@@ -354,6 +356,16 @@ pub struct Look<P, N> {
 pub struct Noted {
     words: Vec<(u64, usize)>,
     keys: Vec<u8>,
+}
+
+/// Bytes that a key is reckoned with.
+const USUAL_KEY: usize = 16;
+
+impl Noted {
+    fn reserve(&mut self, keys: usize) {
+        self.words.reserve(keys);
+        self.keys.reserve(keys * USUAL_KEY);
+    }
 }
 
 impl<I: Index> Drop for Versions<I> {

@@ -9,8 +9,9 @@ use super::recovery::{self, Findings};
 use crate::engine::Engine;
 use crate::engine::site::Holes;
 use crate::log::{Batch, Spine};
-use crate::types::error::{Damage, DamagedPlace, Error};
+use crate::types::error::{Damage, Error};
 use crate::types::reports::{Instead, LostKey, SalvageReport};
+use crate::walk::proof::places_of;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::FIRST_RECORD;
 use quipu_parts::index::Index;
@@ -51,10 +52,7 @@ pub(crate) fn salvage<I: Index>(
             keys += 1;
         }
     }
-    findings.damage.extend(wrong.iter().map(|error| {
-        let offset = if let SpaceError::Damaged { offset, .. } = error { *offset } else { 0 };
-        DamagedPlace { what: error.to_string(), offset, len: 0 }
-    }));
+    findings.damage.extend(places_of(wrong));
     findings.damage.sort_by_key(|place| place.offset);
     Ok(SalvageReport { keys, damage: Damage { places: findings.damage }, lost })
 }

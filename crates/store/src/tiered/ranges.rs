@@ -130,7 +130,7 @@ impl<I: BothWays> Tiers<I> {
     ) -> Result<(), Error> {
         let (mut scan, mut keys) = (table.versions.scan_from(&[]), Vec::with_capacity(AT_ONCE));
         let horizon = Horizon { visible: u64::MAX, snapshots: Vec::new() };
-        let number_of = |reference| self.number_of(guard, reference);
+        let number_of = |reference| self.told_number(guard, reference);
         while table.versions.index().next_in_order(guard, &mut scan, AT_ONCE, |key, _| {
             keys.push(key.to_vec());
         })? {

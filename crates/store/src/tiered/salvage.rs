@@ -9,6 +9,7 @@ use super::table::{DEFAULT, Table};
 use crate::engine::{AT_ONCE, Engine};
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::{Instead, LostKey, SalvageReport};
+use crate::walk::proof::places_of;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::{ChainError, Hole, RecordFound};
 use quipu_parts::index::{BothWays, Key};
@@ -58,11 +59,7 @@ pub(super) fn salvage<I: BothWays>(
     }
     let places = holes.into_iter().map(|Hole { what, offset, len, .. }| DamagedPlace { what, offset, len });
     let tables = heap.described_subtables().filter_map(Result::err).map(|error| place_of(&error));
-    let wrong = wrong.iter().map(|error| {
-        let offset = if let SpaceError::Damaged { offset, .. } = error { *offset } else { 0 };
-        DamagedPlace { what: error.to_string(), offset, len: 0 }
-    });
-    let mut places: Vec<_> = places.chain(tables).chain(wrong).collect();
+    let mut places: Vec<_> = places.chain(tables).chain(places_of(wrong)).collect();
     if !tiers.anchor.is_legible() {
         places.push(DamagedPlace { what: "the anchor of the memtables".into(), offset: 0, len: 0 });
     }
@@ -88,7 +85,7 @@ fn copy<I: BothWays>(
         session = session.on(created.id)?;
     }
     let mut scan = table.versions.scan_from(&[]);
-    let number_of = |reference| tiers.number_of(guard, reference);
+    let number_of = |reference| tiers.told_number(guard, reference);
     let noted = Noted::default();
     let mut look = Look { limit: AT_ONCE, up_to: u64::MAX, prefetch: |_| (), number_of, noted };
     let now = tiers.region().now();
@@ -137,7 +134,7 @@ fn lost_keys<I: BothWays>(
         let (mut is_old, mut older) = (false, None);
         for table in tables.iter().filter(is_own) {
             let at = (guard, Key { bytes: &key, hash: 0 }, None);
-            let found = table.versions.get(at, || u64::MAX, |found| tiers.number_of(guard, found))?;
+            let found = table.versions.get(at, || u64::MAX, |found| tiers.told_number(guard, found))?;
             let list = ranges.get(&table.subtable.created);
             is_old |= found.is_some_and(|found| found.number >= number)
                 || list.is_some_and(|list| list.deletes(&key, number, u64::MAX));

@@ -25,6 +25,14 @@ pub(crate) fn damage_of_space(space: &Space) -> Option<String> {
     }
 }
 
+/// The places of known damage of a pool's metadata.
+pub(crate) fn places_of(wrong: &[SpaceError]) -> impl Iterator<Item = DamagedPlace> {
+    wrong.iter().map(|error| {
+        let offset = if let SpaceError::Damaged { offset, .. } = error { *offset } else { 0 };
+        DamagedPlace { what: error.to_string(), offset, len: 0 }
+    })
+}
+
 /// Refuses a pool in which this is the highest number of a record or a life, if no run draws it.
 pub(crate) fn refuse_number(space: &Space, highest: u64) -> Result<(), Error> {
     if highest < drawn_end(space.superblock().clock_ceiling.get()) {
