@@ -9,6 +9,7 @@
 //! | 2 | [`commit`], [`epoch`], `locks`, [`space`] |
 //! | 3 | [`heap`], [`index`] |
 //! | 4 | [`reclaim`], [`versions`] |
+//! | 5 | [`runs`] |
 
 pub mod commit;
 pub mod epoch;
@@ -17,6 +18,7 @@ pub mod index;
 pub(crate) mod locks;
 pub mod reclaim;
 pub mod record;
+pub mod runs;
 pub mod space;
 pub mod sync;
 pub mod table;

@@ -28,6 +28,7 @@ pub const FLOORS: &[(&str, &[&[&str]])] = &[
             &["commit", "epoch", "locks", "space"],
             &["heap", "index"],
             &["reclaim", "versions"],
+            &["runs"],
         ],
     ),
     (

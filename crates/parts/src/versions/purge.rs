@@ -21,7 +21,7 @@ pub fn purge(versions: &mut Vec<Version>, horizon: &Horizon) {
 }
 
 /// Whether somebody may read at a number from `number` on and below `newer`.
-fn is_read_between(number: u64, newer: u64, horizon: &Horizon) -> bool {
+pub(crate) fn is_read_between(number: u64, newer: u64, horizon: &Horizon) -> bool {
     let below = horizon.snapshots.partition_point(|snapshot| *snapshot < newer);
     newer > horizon.visible || below > 0 && horizon.snapshots[below - 1] >= number
 }

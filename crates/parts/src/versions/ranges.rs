@@ -72,13 +72,20 @@ impl RangeList {
 
     /// Whether one with a number above `version` and up to `up_to` holds a key.
     pub fn deletes(&self, key: &[u8], version: u64, up_to: u64) -> bool {
+        self.over(key).any(|range| version < range.number && range.number <= up_to)
+    }
+
+    /// The lowest number above `version` of one that holds a key.
+    pub fn lowest_above(&self, key: &[u8], version: u64) -> Option<u64> {
+        self.over(key).map(|range| range.number).filter(|number| version < *number).min()
+    }
+
+    /// Those that hold a key.
+    fn over(&self, key: &[u8]) -> impl Iterator<Item = &RangeTombstone> {
         let behind = self.ranges.partition_point(|range| *range.from <= *key);
         let before = (0..behind).rev();
-        let mut near = before.take_while(|at| is_below(key, &self.ranges[self.furthest[*at]].to));
-        near.any(|at| {
-            let range = &self.ranges[at];
-            version < range.number && range.number <= up_to && range.holds(key)
-        })
+        let near = before.take_while(|at| is_below(key, &self.ranges[self.furthest[*at]].to));
+        near.map(|at| &self.ranges[at]).filter(|range| range.holds(key))
     }
 
     /// All of them, by their first keys.
@@ -116,6 +123,9 @@ mod tests {
                         range.number > version && range.number <= up_to && range.holds(&[key])
                     });
                     prop_assert_eq!(list.deletes(&[key], version, up_to), expected);
+                    let above = all.iter().filter(|range| range.number > version && range.holds(&[key]));
+                    let lowest = above.map(|range| range.number).min();
+                    prop_assert_eq!(list.lowest_above(&[key], version), lowest);
                 }
             }
             prop_assert_eq!(list.iter().count(), all.len());
