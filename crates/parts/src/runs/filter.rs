@@ -124,9 +124,8 @@ mod tests {
     /// The number of the value that a reader finds.
     fn answer(records: &Records, key: &[u8], ranges: &[RangeTombstone], up_to: u64) -> Option<u64> {
         let (number, head) = records.range(..=up_to).next_back()?;
-        let covers = |range: &RangeTombstone| {
-            range.holds(key) && *number < range.number && range.number <= up_to
-        };
+        let covers =
+            |range: &RangeTombstone| range.holds(key) && *number < range.number && range.number <= up_to;
         (!is_deletion(head) && !ranges.iter().any(covers)).then_some(*number)
     }
 

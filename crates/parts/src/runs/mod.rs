@@ -207,8 +207,8 @@ pub trait Runs: Send + Sync {
     /// Those of the system.
     fn compact(&self, how: Compact, purge: Purge) -> Result<Compacted, NameError>;
 
-    /// Drops the runs that lie wholly between two keys (`to` is empty for no end), and all of whose numbers are
-    /// below this one. Nobody publishes or compacts meanwhile. Returns their bytes.
+    /// Drops the files that lie wholly between two keys (`to` is empty for no end), if all of their numbers are
+    /// below this one, and none if one is not. Nobody publishes or compacts meanwhile. Returns their bytes.
     ///
     /// # Errors
     /// Those of the system.

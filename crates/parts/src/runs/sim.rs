@@ -258,7 +258,7 @@ impl Runs for SimRuns {
         let (at, count) = match how {
             Compact::All => (0, list.len()),
             Compact::Due if list.len() < 3 => (0, 0),
-            Compact::Due if self.steps.fetch_add(1, Ordering::Relaxed) % 2 == 0 => (0, 2),
+            Compact::Due if self.steps.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) => (0, 2),
             Compact::Due => (list.len() - 2, 2),
         };
         if count == 0 {
@@ -279,16 +279,18 @@ impl Runs for SimRuns {
     fn drop_range(&self, from: &[u8], to: &[u8], below: u64) -> Result<u64, NameError> {
         self.refuse_if_poisoned()?;
         let range = RangeTombstone { from: from.into(), to: to.into(), number: below };
-        let is_inside = |run: &SimRun| {
-            run.ranges.is_empty()
-                && run.records.iter().all(|record| range.holds(&record.key) && record.head.number < below)
+        let is_inside = |run: &Arc<SimRun>| {
+            run.ranges.is_empty() && run.records.iter().all(|record| range.holds(&record.key))
         };
-        Ok(self.forest.change(|disk| {
+        let inside: Vec<_> = self.list().0.into_iter().filter(is_inside).collect();
+        if inside.iter().flat_map(|run| &run.records).any(|record| record.head.number >= below) {
+            return Ok(0);
+        }
+        self.forest.change(|disk| {
             let runs = disk.trees.get_mut(&self.table).expect("the tree is open");
-            let dropped = runs.iter().filter(|run| is_inside(run)).map(|run| run.bytes()).sum();
             runs.retain(|run| !is_inside(run));
-            dropped
-        }))
+        });
+        Ok(inside.iter().map(|run| run.bytes()).sum())
     }
 
     fn next_id(&self) -> u64 {
@@ -342,9 +344,8 @@ impl SimRun {
 
     /// The newest record of a key up to a number.
     fn find(&self, key: &[u8], up_to: u64) -> Option<&LevelRecord> {
-        let is_before = |record: &LevelRecord| {
-            (&*record.key, Reverse(record.head.number)) < (key, Reverse(up_to))
-        };
+        let is_before =
+            |record: &LevelRecord| (&*record.key, Reverse(record.head.number)) < (key, Reverse(up_to));
         let at = self.records.partition_point(is_before);
         self.records.get(at).filter(|record| record.key == key)
     }

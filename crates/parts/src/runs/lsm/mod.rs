@@ -1,0 +1,101 @@
+//! Levels in files, by the crate `lsm-tree`.
+//!
+//! The library has tables of sorted keys with filters, caches and compaction. Versions, snapshots and their
+//! purge are ours, and these rules keep the two apart:
+//!
+//! - *Numbers.* The library counts its own changes below 2^40, and our numbers are 2^40 higher. With 2^40 as
+//!   the watermark it purges nothing by itself, and keeps no old file.
+//! - *Kinds.* For the library all entries are values: it drops tombstones of its own before a filter sees them.
+//!   The kind and the number stand in the value ([`entry`]).
+//! - *Purge.* One filter for each compaction takes away entries ([`purge`]).
+//! - *Reads* go over a list of tables of our own ([`levels`], [`scan`]), since the library reads under a lock
+//!   that it holds while it syncs files.
+//! - *Files* are removed by the one who drops the last list with them. So the tree keeps every list that it
+//!   has handed out, and only a compaction drops those that nobody else has ([`tree`]).
+//! - *Order.* Nothing in the library checks it: tables in a wrong order are not found. So it is asserted here.
+//! - *Names.* A publication that failed may have happened. The file `current` tells ([`files`]), and if so,
+//!   nothing may be changed any more, since the next change would overwrite a file in place.
+//! - *Runs of the first level* are counted by one byte in the library's file of names. A publication is refused
+//!   long before.
+
+mod entry;
+mod files;
+mod levels;
+mod purge;
+mod scan;
+mod tree;
+
+use super::{Forest, Runs, RunsError};
+use crate::sync::SpinLock;
+use lsm_tree::{Cache, DescriptorTable};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Settings of a forest in files.
+#[derive(Clone, Copy, Debug)]
+pub struct LsmSettings {
+    /// Bytes of the cache of blocks, for all trees together.
+    pub cache: u64,
+    /// Files in the first level from which on it is merged into the next. That one has as many.
+    pub first_level: u8,
+    /// Bytes of a file that a compaction writes. Those of a dump have 64 MiB.
+    pub file: u64,
+    /// A digest of the pool's secret, by which a folder is known.
+    pub pool: u64,
+}
+
+/// The trees of a pool, each in a folder named by its table.
+pub struct LsmForest(Arc<Shared>);
+
+struct Shared {
+    folder: PathBuf,
+    settings: LsmSettings,
+    cache: Arc<Cache>,
+    descriptors: Arc<DescriptorTable>,
+    /// The trees that are open.
+    open: SpinLock<BTreeSet<u64>>,
+}
+
+/// Open files, of all trees together.
+const DESCRIPTORS: usize = 512;
+
+impl LsmForest {
+    /// The forest in a folder. One that is missing has no trees, and is made by the first tree.
+    ///
+    /// # Errors
+    /// If the folder belongs to another pool, or has names that are not of levels; and those of the system.
+    pub fn open(folder: &Path, settings: LsmSettings) -> Result<LsmForest, RunsError> {
+        files::survey(folder, settings.pool)?;
+        Ok(LsmForest(Arc::new(Shared {
+            folder: folder.to_owned(),
+            settings,
+            cache: Arc::new(Cache::with_capacity_bytes(settings.cache)),
+            descriptors: Arc::new(DescriptorTable::new(DESCRIPTORS)),
+            open: SpinLock::default(),
+        })))
+    }
+}
+
+impl Forest for LsmForest {
+    fn trees(&self) -> Result<Vec<u64>, RunsError> {
+        Ok(files::survey(&self.0.folder, self.0.settings.pool)?.into_iter().collect())
+    }
+
+    fn open(&self, table: u64) -> Result<Arc<dyn Runs>, RunsError> {
+        let shared = &self.0;
+        let opening = tree::Opening::new(shared.clone(), table);
+        let of_system = |error| files::device(&shared.folder, error);
+        files::found(&shared.folder, shared.settings.pool).map_err(of_system)?;
+        let folder = files::tree(&shared.folder, table);
+        files::ready_tree(&folder)?;
+        let runs = tree::LsmRuns::open(opening, &folder)?;
+        files::sync_parent(&folder).map_err(of_system)?;
+        Ok(Arc::new(runs))
+    }
+
+    fn remove(&self, table: u64) -> Result<(), RunsError> {
+        assert!(!self.0.open.lock().contains(&table), "the tree of table {table} is open");
+        files::remove_tree(&self.0.folder, table).map_err(|error| files::device(&self.0.folder, error))
+    }
+}
