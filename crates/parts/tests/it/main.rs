@@ -35,6 +35,7 @@ mod masstree_image;
 mod masstree_model;
 mod masstree_threads;
 mod record;
+mod runs;
 mod shared;
 mod slots;
 mod space_cost;
