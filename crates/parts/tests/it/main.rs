@@ -36,6 +36,9 @@ mod masstree_model;
 mod masstree_threads;
 mod record;
 mod runs;
+#[cfg(feature = "levels")]
+mod runs_files;
+mod runs_sim;
 mod shared;
 mod slots;
 mod space_cost;

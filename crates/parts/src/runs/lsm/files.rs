@@ -48,6 +48,9 @@ pub(super) fn damaged(place: &Path, what: impl Into<String>) -> RunsError {
 /// An error of the library in a folder.
 pub(super) fn of_library(place: &Path, error: lsm_tree::Error) -> RunsError {
     match error {
+        lsm_tree::Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            damaged(place, format!("a file is missing: {error}"))
+        }
         lsm_tree::Error::Io(error) => device(place, error),
         error => damaged(place, format!("the files of a tree are damaged: {error:?}")),
     }
