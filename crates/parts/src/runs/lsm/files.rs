@@ -35,7 +35,6 @@ pub(super) fn device(place: &Path, error: io::Error) -> RunsError {
     let place = place.display().to_string();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => RunsError::Full { place },
-        io::ErrorKind::UnexpectedEof => RunsError::Damaged { place, what: error.to_string() },
         _ => RunsError::Device { place, error },
     }
 }
@@ -45,13 +44,16 @@ pub(super) fn damaged(place: &Path, what: impl Into<String>) -> RunsError {
     RunsError::Damaged { place: place.display().to_string(), what: what.into() }
 }
 
-/// An error of the library in a folder.
+/// An error of the library in a folder. Wrong places in files become calls that the system refuses.
 pub(super) fn of_library(place: &Path, error: lsm_tree::Error) -> RunsError {
     match error {
-        lsm_tree::Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-            damaged(place, format!("a file is missing: {error}"))
-        }
-        lsm_tree::Error::Io(error) => device(place, error),
+        lsm_tree::Error::Io(error) => match error.kind() {
+            io::ErrorKind::NotFound => damaged(place, format!("a file is missing: {error}")),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                damaged(place, format!("the files of a tree are damaged: {error}"))
+            }
+            _ => device(place, error),
+        },
         error => damaged(place, format!("the files of a tree are damaged: {error:?}")),
     }
 }
