@@ -16,7 +16,7 @@ use super::{Head, Purge};
 use crate::record::Kind;
 use crate::versions::purge::is_read_between;
 
-/// What becomes of a record.
+/// The fate of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It stays.

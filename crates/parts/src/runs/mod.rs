@@ -1,12 +1,12 @@
 //! Levels of sorted runs on an SSD, below the memtables of a table.
 //!
-//! A *dump* writes the records of memtables to files, in order of keys, and then gives them their names at one
-//! point. *Compaction* merges runs, and takes away what nobody reads. Readers look at an immutable list of
-//! runs, [`Levels`], which lives as long as somebody has it.
+//! A *dump* writes the records of memtables to files, in order of keys, and then gives them their names at
+//! one point. *Compaction* merges runs, and takes away records that nobody reads. Readers look at an immutable list
+//! of runs, [`Levels`], which lives as long as somebody has it.
 //!
-//! The files are those of a library, behind the seam [`Runs`]. So they are not written through the medium, and
-//! the simulator neither sees nor tears them. In its place stands [`sim`], whose runs change at points that
-//! the crash explorer knows.
+//! The files are those of a library, behind the seam [`Runs`]. So they are not written through the medium,
+//! and the simulator neither sees nor tears them. In its place stands [`sim`], whose runs change at points
+//! that the crash explorer knows.
 //!
 //! Source: section 3.3 of the paper on an LSM engine for transactions on persistent memory (VLDB 2021).
 
@@ -62,10 +62,10 @@ pub struct Part {
     pub(crate) files: Box<dyn Any + Send>,
 }
 
-/// A choice of what to merge.
+/// A choice of runs to merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compact {
-    /// What is due, if anything is.
+    /// The next step that is due, if one is.
     Due,
     /// All, into the last level.
     All,
@@ -82,7 +82,7 @@ pub struct Compacted {
     pub written: u64,
 }
 
-/// What a compaction may take away. Read before it begins: a later list would only take away more.
+/// The limits of a purge by a compaction. Read before it begins: a later list would only take away more.
 #[derive(Clone, Debug, Default)]
 pub struct Purge {
     /// The numbers at which somebody may read.
@@ -157,7 +157,8 @@ pub trait Forest: Send + Sync {
     /// Those of the system, and damage.
     fn trees(&self) -> Result<Vec<u64>, RunsError>;
 
-    /// Opens the tree of a table, or creates it: durably when this returns. One tree is opened once at a time.
+    /// Opens the tree of a table, or creates it: durably when this returns. One tree is opened once at a
+    /// time.
     ///
     /// # Errors
     /// Those of the system, and damage.
@@ -177,8 +178,8 @@ pub trait Runs: Send + Sync {
     /// list any more are removed by [`compact`](Runs::compact), since that takes long.
     fn levels(&self) -> Arc<dyn Levels>;
 
-    /// Writes these records and range tombstones to files, durably, without names. An error leaves no files, at
-    /// the latest when no other write and no compaction runs.
+    /// Writes these records and range tombstones to files, durably, without names. An error leaves no files,
+    /// at the latest when no other write and no compaction runs.
     ///
     /// # Errors
     /// Those of the system.
@@ -207,8 +208,9 @@ pub trait Runs: Send + Sync {
     /// Those of the system.
     fn compact(&self, how: Compact, purge: Purge) -> Result<Compacted, NameError>;
 
-    /// Drops the files that lie wholly between two keys (`to` is empty for no end), if all of their numbers are
-    /// below this one, and none if one is not. Nobody publishes or compacts meanwhile. Returns their bytes.
+    /// Drops the files that lie wholly between two keys (`to` is empty for no end), if all of their numbers
+    /// are below this one, and none if one is not. Nobody publishes or compacts meanwhile. Returns their
+    /// bytes.
     ///
     /// # Errors
     /// Those of the system.

@@ -1,8 +1,8 @@
 //! Levels for the crash explorer: runs in immutable maps, without files, threads or chance.
 //!
-//! All that would survive a crash is one immutable value, [`SimDisk`], which each change replaces at one point.
-//! The explorer copies it at any moment by [`SimForest::image`], beside an image of persistent memory, and
-//! opens a forest again from both. Parts have no names, so a crash loses them.
+//! All that would survive a crash is one immutable value, [`SimDisk`], which each change replaces at one
+//! point. The explorer copies it at any moment by [`SimForest::image`], beside an image of persistent memory,
+//! and opens a forest again from both. Parts have no names, so a crash loses them.
 //!
 //! Misuse panics, where files would only lose something: records out of order, parts out of order, a run that
 //! is older than one below it, a tree that is opened twice.

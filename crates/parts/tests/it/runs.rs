@@ -78,11 +78,11 @@ pub fn publish(runs: &dyn Runs, records: &[LevelRecord]) {
 pub fn get(levels: &dyn Levels, key: &[u8], up_to: u64) -> Option<(Head, Vec<u8>)> {
     let mut out = vec![3];
     let head = levels.get(key, up_to, &mut out).expect("sound")?;
-    assert_eq!(out.remove(0), 3, "what was there stays");
+    assert_eq!(out.remove(0), 3, "the bytes before stay");
     Some((head, out))
 }
 
-/// What may go when nobody has a snapshot, and all up to a number is visible.
+/// The limits of a purge when nobody has a snapshot, and all up to a number is visible.
 pub fn purge(visible: u64) -> Purge {
     Purge { horizon: Horizon { visible, snapshots: vec![] }, ranges: RangeList::default(), now: 0 }
 }

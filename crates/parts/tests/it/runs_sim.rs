@@ -26,7 +26,7 @@ fn an_image_has_all_that_has_a_name() {
     runs.publish(vec![part]).expect("published");
     assert_eq!(after_a_crash(&forest), Some(1));
     assert_eq!(after_a_crash(&SimForest::from_image(before)), None);
-    // What an earlier image goes on to do is not seen in a later one.
+    // Changes of a forest from an image are not seen in others.
     let fork = SimForest::from_image(forest.image());
     publish(&*fork.open(TABLE).expect("opened"), &[value(b"a", 2)]);
     assert_eq!((after_a_crash(&fork), after_a_crash(&forest)), (Some(2), Some(1)));

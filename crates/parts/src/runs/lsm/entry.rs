@@ -11,8 +11,8 @@
 //!                                                   if flag 1   if flag 2
 //! ```
 //!
-//! Numbers are little-endian. The kind is that of a record in a memtable. The version stands only if it is not
-//! the number. The value of a range tombstone is the length of its first key (4 bytes), that key, and the
+//! Numbers are little-endian. The kind is that of a record in a memtable. The version stands only if it is
+//! not the number. The value of a range tombstone is the length of its first key (4 bytes), that key, and the
 //! first key behind. The library sees all of them as values, and so its filter sees all of them.
 
 use crate::record::Kind;

@@ -20,7 +20,7 @@ const POOL: &str = "pool";
 const NEW_POOL: &str = "pool.new";
 /// The end of the name of a tree that is being removed.
 const GONE: &str = ".gone";
-/// What some file systems have in their first folder.
+/// Some file systems have it in their first folder.
 const LOST: &str = "lost+found";
 /// The first line of the file [`POOL`].
 const TITLE: &str = "Levels of a Quipu pool";
@@ -162,8 +162,8 @@ pub(super) fn remove_tree(folder: &Path, table: u64) -> io::Result<()> {
     fs::remove_dir_all(gone)
 }
 
-/// Readies the folder of a tree for the library, which never removes its temporary files, panics at names that
-/// are not its own, and begins anew where the name of the version is lost.
+/// Readies the folder of a tree for the library, which never removes its temporary files, panics at names
+/// that are not its own, and begins anew where the name of the version is lost.
 pub(super) fn ready_tree(tree: &Path) -> Result<(), RunsError> {
     let of_system = |error| device(tree, error);
     let in_tree = names(tree).map_err(of_system)?;

@@ -2,8 +2,8 @@
 //!
 //! The library asks for a filter once in each compaction, where the inputs are fixed and under two of its
 //! locks, and then shows it every entry. Of its verdicts, only `Destroy` takes an entry away; another one
-//! would leave a tombstone of the library that no filter sees again. A panic in here would hide the inputs for
-//! good and poison a lock, so it becomes an error.
+//! would leave a tombstone of the library that no filter sees again. A panic in here would hide the inputs
+//! for good and poison a lock, so it becomes an error.
 
 use super::entry::{self, DATA, Fault, RANGE};
 use super::files;
