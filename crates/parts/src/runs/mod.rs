@@ -1,8 +1,8 @@
 //! Levels of sorted runs on an SSD, below the memtables of a table.
 //!
 //! A *dump* writes the records of memtables to files, in order of keys, and then gives them their names at
-//! one point. *Compaction* merges runs, and takes away records that nobody reads. Readers look at an immutable list
-//! of runs, [`Levels`], which lives as long as somebody has it.
+//! one point. *Compaction* merges runs, and takes away records that nobody reads. Readers look at an
+//! immutable list of runs, [`Levels`], which lives as long as somebody has it.
 //!
 //! The files are those of a library, behind the seam [`Runs`]. So they are not written through the medium,
 //! and the simulator neither sees nor tears them. In its place stands [`sim`], whose runs change at points

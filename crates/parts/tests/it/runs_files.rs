@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn folder() -> Folder {
     Folder(tempfile::tempdir().unwrap())
@@ -226,6 +227,41 @@ fn a_change_of_names_that_fails_is_known_to_have_happened_or_not() {
     assert!(matches!(runs.compact(Compact::All, purge(4)), Err(NameError::Poisoned(_))));
     assert!(matches!(runs.drop_range(b"", b"", 9), Err(NameError::Poisoned(_))));
     assert_eq!(get(&*runs.levels(), b"a", 9).map(|found| found.0.number), Some(2));
+}
+
+#[test]
+fn readers_find_whole_dumps_while_runs_are_merged() {
+    const DUMPS: u64 = 80;
+    let place = folder();
+    let runs = open(&place);
+    let published = AtomicU64::new(0);
+    let all = |number| -> Vec<LevelRecord> { (0..40u8).map(|key| value(&[key], number)).collect() };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1..=DUMPS {
+                publish(&*runs, &all(number));
+                published.store(number, Ordering::SeqCst);
+            }
+        });
+        scope.spawn(|| {
+            while published.load(Ordering::SeqCst) < DUMPS {
+                let visible = published.load(Ordering::SeqCst);
+                runs.compact(Compact::Due, purge(visible)).expect("compacted");
+            }
+        });
+        scope.spawn(|| {
+            while published.load(Ordering::SeqCst) < DUMPS {
+                let at_least = published.load(Ordering::SeqCst);
+                let levels = runs.levels();
+                let newest = get(&*levels, &[0], u64::MAX).map_or(0, |(head, _)| head.number);
+                assert!(newest >= at_least);
+                let scanned: Result<Vec<_>, _> = levels.scan(b"", u64::MAX).collect();
+                assert!(scanned.expect("sound") == if newest == 0 { vec![] } else { all(newest) });
+            }
+        });
+    });
+    runs.compact(Compact::All, purge(DUMPS)).expect("compacted");
+    assert_eq!((runs.stats().records, tables(&place).len() as u64), (40, runs.stats().tables));
 }
 
 /// Tells this program that it runs with a small disk.
