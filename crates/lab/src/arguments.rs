@@ -46,7 +46,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 /// Stores and media broken on purpose: each with its name on command lines, and behind a colon its help.
-const BROKEN: [(Broken, &str); 28] = [
+const BROKEN: [(Broken, &str); 39] = [
     (Store(Twin::PublishBeforePersist), "publish-before-persist: readers see a record before it is durable"),
     (Store(Twin::LifeLeftOut), "life-left-out: the check of a record ignores the life of its segment"),
     (
@@ -83,6 +83,23 @@ const BROKEN: [(Broken, &str); 28] = [
     (Store(Twin::RangeDroppedEarly), "range-dropped-early: range tombstones go before older memtables"),
     (Store(Twin::RangeSweptEarly), "range-swept-early: a range delete forgets keys that a snapshot shows"),
     (Store(Twin::RangeCopyRenewed), "range-copy-renewed: a copied range tombstone deletes newer keys"),
+    (Store(Twin::LevelsForgotten), "levels-forgotten: tombstones go although the levels have their keys"),
+    (Store(Twin::RangeForgottenEarly), "range-forgotten-early: a range delete forgets keys that are on the levels"),
+    (
+        Store(Twin::FlushedBeforePublished),
+        "flushed-before-published: memtables count as dumped before the files have names",
+    ),
+    (Store(Twin::ReleasedBeforeFlushed), "released-before-flushed: memtables go before they count as dumped"),
+    (Store(Twin::FlushedNotNoted), "flushed-not-noted: memtables that were dumped go one by one"),
+    (Store(Twin::FrozenEarly), "frozen-early: a layer is dumped although items of it are under way"),
+    (Store(Twin::DeletionsNotDumped), "deletions-not-dumped: a dump leaves out what hides older values"),
+    (Store(Twin::RangesNotDumped), "ranges-not-dumped: a dump leaves range tombstones out"),
+    (Store(Twin::NewerRunsDropped), "newer-runs-dropped: a range delete takes files with newer keys"),
+    (
+        Store(Twin::LevelsOfAnotherView),
+        "levels-of-another-view: a scan misses keys that are dumped meanwhile",
+    ),
+    (Chain(ChainTwin::FlushedByObject), "flushed-by-object: a dump remembers memtables by their objects"),
     (
         Chain(ChainTwin::PiecesNotCounted),
         "pieces-not-counted: an item counts though pieces of it are missing",

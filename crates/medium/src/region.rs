@@ -124,6 +124,14 @@ impl Region {
         self.sim.as_ref().map_or_else(map::now, |sim| sim.now())
     }
 
+    /// Lets this thread rest for so many microseconds; on the simulator, lets another one run.
+    pub fn pause(&self, microseconds: u64) {
+        match &self.sim {
+            Some(_) => crate::sim::sched::spin(),
+            None => map::pause(microseconds),
+        }
+    }
+
     /// Fills `out` with unpredictable bytes; on the simulator, with bytes that its seed determines.
     pub fn entropy(&self, out: &mut [u8]) {
         match &self.sim {

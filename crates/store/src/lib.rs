@@ -48,7 +48,7 @@ pub use api::guard::Guard;
 pub use api::store::Store;
 pub use api::tables::Snapshot;
 pub use designs::settings::Setting;
-pub use options::Options;
+pub use options::{Levels, Options};
 pub use quipu_medium::{Answer, Durability, MediumKind, Statement, Survives};
 pub use types::batch::WriteBatch;
 pub use types::change::{Change, Entry, Expiry};
@@ -63,7 +63,7 @@ pub use types::table::{Table, TableStats};
 #[doc(hidden)]
 pub mod internals {
     pub use crate::log::checkpoint::checkpoint_tables;
-    pub use crate::options::{Granted, Testing, Twin};
+    pub use crate::options::{Granted, TestForest, Testing, Twin};
     pub use crate::settings::offset_map::{NodePlace, OffsetMap};
     pub use crate::settings::settings_tables;
     pub use crate::settings::techniques::{Shortcut, Techniques};

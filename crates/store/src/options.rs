@@ -8,8 +8,10 @@ use quipu_parts::heap::chain::ChainTwin;
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::buckets::BucketSettings;
 use quipu_parts::reclaim::hot::HotSetSettings;
+use quipu_parts::runs::Forest;
 use quipu_parts::space::FreeListKind;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// How a pool is created and opened: each choice has a default, and a method that changes it.
@@ -41,6 +43,7 @@ pub struct Options {
     pub(crate) verify: bool,
     pub(crate) accept_damage: bool,
     pub(crate) verify_reads: bool,
+    pub(crate) levels: Levels,
     /// Of a new pool of design `viper` or `viper-pacman`. Where more than a quarter of a small zone would be
     /// lost, blocks have fewer pages.
     #[doc(hidden)]
@@ -146,12 +149,31 @@ impl Options {
         Options { verify_reads: proves, ..self }
     }
 
+    /// Where a design with levels keeps the data for which persistent memory has no room. Default:
+    /// [`Levels::Beside`].
+    pub fn levels(self, levels: Levels) -> Options {
+        Options { levels, ..self }
+    }
+
     /// Changes fields that only proofs and measurements need.
     #[doc(hidden)]
     pub fn with(mut self, change: impl FnOnce(&mut Options)) -> Options {
         change(&mut self);
         self
     }
+}
+
+/// The place of the levels of a pool: files on a disk, below persistent memory. A pool that has data there
+/// is opened with them only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Levels {
+    /// A folder beside the pool's file, with its name and `.runs`. A pool without a file has none.
+    #[default]
+    Beside,
+    /// This folder, which belongs to the pool alone. Where it is missing, the first dump creates it.
+    Folder(PathBuf),
+    /// None: all data stay in the pool.
+    Off,
 }
 
 /// Settings that only proofs need.
@@ -179,6 +201,21 @@ pub struct Testing {
     pub chain: Option<ChainTwin>,
     /// Hears of every item that a call writes, in a design with one order over all writes.
     pub granted: Option<Granted>,
+    /// Zones in use at which a layer is dumped: few, so that short runs dump.
+    pub dump_at: Option<u32>,
+    /// Levels in place of files.
+    pub forest: Option<TestForest>,
+}
+
+/// Levels that are no files.
+#[doc(hidden)]
+#[derive(Clone)]
+pub struct TestForest(pub Arc<dyn Forest>);
+
+impl std::fmt::Debug for TestForest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TestForest")
+    }
 }
 
 /// A function that hears the numbers of an item when they are granted, on the thread that writes it.
@@ -271,6 +308,26 @@ pub enum Twin {
     RangeSweptEarly,
     /// At recovery, a copy of a range tombstone deletes what was written before the copy.
     RangeCopyRenewed,
+    /// A rewrite leaves tombstones behind although the levels have what they hide.
+    LevelsForgotten,
+    /// A range tombstone leaves the list when its keys are swept from memory.
+    RangeForgottenEarly,
+    /// A word says that memtables are on the levels before they are.
+    FlushedBeforePublished,
+    /// Memtables that are on the levels are released before a word says that they are.
+    ReleasedBeforeFlushed,
+    /// No word ever says that they are.
+    FlushedNotNoted,
+    /// A layer is dumped although items that were granted before the freeze are not published.
+    FrozenEarly,
+    /// A dump leaves deletions out although the levels have what they delete.
+    DeletionsNotDumped,
+    /// A dump leaves range tombstones out.
+    RangesNotDumped,
+    /// Runs in the range of a range tombstone are dropped although they are newer.
+    NewerRunsDropped,
+    /// A scan goes over the layers of now and the levels of its beginning.
+    LevelsOfAnotherView,
     /// The cleaner panics when it is called; no twin for the explorer.
     CleanerPanics,
 }
@@ -296,6 +353,7 @@ impl Default for Options {
             verify: false,
             accept_damage: false,
             verify_reads: false,
+            levels: Levels::default(),
             testing: Testing::default(),
             given: Vec::new(),
         }

@@ -14,6 +14,7 @@ mod explorer;
 mod hand;
 mod history;
 mod ledger;
+mod levels;
 mod moment;
 mod oracle;
 mod pace;

@@ -1,6 +1,7 @@
 //! Moments at which a run is stopped, and the activity there.
 
 use super::history::{Expectation, Recorder};
+use super::levels::{Disk, DiskImage};
 use super::oracle::Time;
 use quipu_medium::sim::{Sim, Snapshot};
 use quipu_parts::index::IndexGrowth;
@@ -10,6 +11,8 @@ use std::rc::Rc;
 /// A frozen moment, with what a crash then may leave.
 pub(super) struct Point {
     pub(super) snapshot: Snapshot,
+    /// The levels at that moment.
+    pub(super) levels: DiskImage,
     pub(super) expectation: Rc<Expectation>,
     /// Operations on persistent memory before it.
     pub(super) operation: u64,
@@ -128,11 +131,12 @@ impl Label {
 pub(super) type Points = Rc<RefCell<Vec<Point>>>;
 
 /// Adds the moment after a close, which came after these points.
-pub(super) fn closed(sim: &Sim, recorder: &RefCell<Recorder>, points: &Points, base: Label) {
+pub(super) fn closed((sim, disk): (&Sim, &Disk), recorder: &RefCell<Recorder>, points: &Points, base: Label) {
     let last = points.borrow().last().map_or(base, |point| point.label.inherited());
     let label = Label { closing: true, depth: base.depth, ..last };
     let time = recorder.borrow().now();
     let expectation = Rc::new(recorder.borrow_mut().expectation());
-    let point = Point { snapshot: sim.snapshot(), expectation, operation: 0, time, stays: true, label };
+    let (snapshot, levels) = (sim.snapshot(), disk.image());
+    let point = Point { snapshot, levels, expectation, operation: 0, time, stays: true, label };
     points.borrow_mut().push(point);
 }

@@ -2,6 +2,7 @@
 
 use super::hand::Hand;
 use super::history::{Recorder, Running};
+use super::levels::is_room;
 use super::oracle::{Action, Outcome, State, changed, expiry, milliseconds};
 use super::records::Records;
 use super::verdict::read_table;
@@ -28,8 +29,8 @@ pub(super) fn perform(hand: &mut Hand<'_>, step: &Step) -> Result<(), String> {
         Step::Compact => {
             hand.renew();
             match store.compact() {
-                Ok(_) | Err(Error::PoolFull { .. }) => Ok(()),
-                Err(error) => Err(error.to_string()),
+                Err(error) if !is_room(&error) => Err(error.to_string()),
+                _ => Ok(()),
             }
         }
         Step::One(key, action) => {
@@ -49,7 +50,8 @@ pub(super) fn perform(hand: &mut Hand<'_>, step: &Step) -> Result<(), String> {
             let running = recorder.borrow_mut().invoke(&actions);
             match client.put_many(&bytes) {
                 // Some pairs may be written: they stay in flight for good.
-                Err(Error::PoolFull { .. } | Error::TableDropped) => Ok(()),
+                Err(Error::TableDropped) => Ok(()),
+                Err(error) if is_room(&error) => Ok(()),
                 done => finish(running, done.map(|()| vec![Outcome::Done; actions.len()]), recorder),
             }
         }
@@ -218,7 +220,8 @@ fn finish(
 ) -> Result<(), String> {
     match outcomes {
         Ok(outcomes) => recorder.borrow_mut().respond(running, &outcomes),
-        Err(Error::PoolFull { .. } | Error::TableDropped) => recorder.borrow_mut().withdraw(running),
+        Err(Error::TableDropped) => recorder.borrow_mut().withdraw(running),
+        Err(error) if is_room(&error) => recorder.borrow_mut().withdraw(running),
         Err(error) => return Err(error.to_string()),
     }
     Ok(())

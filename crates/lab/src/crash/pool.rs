@@ -9,6 +9,7 @@ use super::report::{Broken, CrashConfig};
 use crate::settings;
 use quipu::internals::{FreeList, NodePlace, RecordForm, SlotSettings, Techniques, Testing, TieBreak};
 use quipu::{Design, Error, Options};
+use quipu_parts::runs::sim::{SimFaults, SimPublishFault};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -42,6 +43,9 @@ const SIZES: [(u16, u32); 6] = [(8, 40), (13, 491), (8, 992), (16, 992), (6, 130
 pub(super) const TABLES: usize = 4;
 const CROWDED_TABLES: u64 = 28 * ZONE;
 
+/// Zones in use at which a table is dumped: short runs fill few.
+const DUMP_AT: u32 = 8;
+
 /// The setting that every run chooses for itself: its keys and values follow from it.
 const OWN: &str = "form";
 
@@ -57,6 +61,8 @@ pub(super) struct Pool {
     pub(super) is_crowded: bool,
     /// The clock moves, and values expire.
     pub(super) moves_clock: bool,
+    /// There are levels below the pool, and these of their changes fail.
+    pub(super) levels: Option<SimFaults>,
     /// The grants of a design that puts all writes of a pool into one order.
     pub(super) grants: Option<Grants>,
 }
@@ -87,6 +93,7 @@ impl Pool {
             .then_some(INDEX_ZONES[(seed / 2 % 2) as usize] >> has_buckets as u32);
         let grants = can.tables.then(Grants::default);
         let has_tables = can.tables && is_long && seed % 17 % 4 != 2;
+        let levels = (can.levels && is_long && seed % 19 % 3 != 0).then(|| faults(seed));
         let mut options = Options::new().design(config.design).zone_size(ZONE).recovery_threads(2);
         options.free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
         // Puts are published before they return in one run of four, as papers have it.
@@ -96,6 +103,7 @@ impl Pool {
             twin: config.twin.and_then(Broken::twin),
             chain: config.twin.and_then(Broken::chain),
             granted: grants.as_ref().map(Grants::listener),
+            dump_at: Some(DUMP_AT),
             tiny_index: true,
             clock_block: Some(64),
             // In half of the runs keys share stripes, and clients often throw numbers away. Of two stripes
@@ -144,7 +152,21 @@ impl Pool {
             settings::apply(&config.settings, config.design, options).expect("settings that were checked");
         let records = Records::new(options.slots.form, if wide { MANY_KEYS } else { KEYS }, words);
         let records = if has_tables { records.in_tables(TABLES) } else { records };
-        Pool { options, records, len, is_crowded, moves_clock, grants }
+        Pool { options, records, len, is_crowded, moves_clock, levels, grants }
+    }
+}
+
+/// The changes of levels that fail: none in half of the runs.
+fn faults(seed: u64) -> SimFaults {
+    let mut random = SmallRng::seed_from_u64(seed ^ u64::MAX / 3);
+    let nth = random.random_range(1..5);
+    match random.random_range(0..12) {
+        0 | 1 => SimFaults { write: Some(nth), ..SimFaults::default() },
+        2 => SimFaults { publish: Some((nth, SimPublishFault::NotNamed)), ..SimFaults::default() },
+        3 => SimFaults { publish: Some((nth, SimPublishFault::PoisonedBefore)), ..SimFaults::default() },
+        4 => SimFaults { publish: Some((nth, SimPublishFault::PoisonedAfter)), ..SimFaults::default() },
+        5 => SimFaults { compact: Some(nth), ..SimFaults::default() },
+        _ => SimFaults::default(),
     }
 }
 

@@ -4,6 +4,7 @@ use super::explorer::{DETAILS, Findings};
 use super::hand::{Hand, table_name};
 use super::history::Recorder;
 use super::ledger::{Contents, Ledger};
+use super::levels::{Disk, address_of};
 use super::moment::{Label, Point, Points, closed};
 use super::oracle::{Time, ValueId, milliseconds};
 use super::pace::Pace;
@@ -84,7 +85,7 @@ pub(super) struct Run<'a> {
     seed: u64,
     pool: Pool,
     pace: Pace,
-    judged: HashSet<(u64, u64)>,
+    judged: HashSet<(u64, usize, u64)>,
     findings: Findings,
 }
 
@@ -114,22 +115,24 @@ impl<'a> Run<'a> {
         let stage = Rc::new(Stage::default());
         let (fixed, ordered) = (self.pool.records.are_of_one_size(), self.pool.grants.is_some());
         let label = Label { words, fixed, ordered, tables: tables > 1, ..Label::default() };
-        let observer = self.observer(&points, &recorder, &stage, chance, label);
+        let disk = Disk::new(self.pool.levels.is_some());
+        let observer = self.observer((&points, &disk), &recorder, &stage, chance, label);
         sim.set_observer(Some(observer));
-        match Store::create_on(region.clone(), &self.pool.options) {
+        match Store::create_on(region.clone(), &disk.below(&self.pool.options)) {
             Ok(created) => stage.open(created),
             Err(error) => {
                 return self.violation(0, format!("the pool could not be created: {error}"), String::new());
             }
         }
         sim.set_fault(self.config.twin.and_then(Broken::fault));
+        self.pool.levels.iter().for_each(|faults| disk.fail(*faults));
         let closes = !self.seed.is_multiple_of(3);
         let mut failure =
             self.work(&stage, &recorder, (steps, compactions[0]), workload::FIRST_VALUE, closes);
         if closes && failure.is_none() {
             // A pool that was closed and not touched since is what its checkpoint is for.
-            closed(&sim, &recorder, &points, label);
-            failure = self.work_after_close(region, &stage, &recorder);
+            closed((&sim, &disk), &recorder, &points, label);
+            failure = self.work_after_close((region, &disk), &stage, &recorder);
         }
         sim.set_observer(None);
         if let Some(what) = failure {
@@ -147,13 +150,14 @@ impl<'a> Run<'a> {
     /// An observer that freezes some of the moments it sees, those of growth always.
     fn observer(
         &mut self,
-        points: &Points,
+        (points, disk): (&Points, &Disk),
         recorder: &Rc<RefCell<Recorder>>,
         stage: &Rc<Stage>,
         chance: f64,
         base: Label,
     ) -> Observer {
         let (points, recorder, stage) = (points.clone(), recorder.clone(), stage.clone());
+        let disk = disk.clone();
         let (while_compacting, first_zones) = (self.pace.compacting, self.first_zones());
         let believes_index = self.config.design.can().index_in_pool;
         let mut random = SmallRng::seed_from_u64(self.random.random());
@@ -197,7 +201,8 @@ impl<'a> Run<'a> {
                 let label =
                     Label { timed, changing_tables, holding, ranged, ..label }.with(growth, first_zones);
                 let expectation = Rc::new(recorder.borrow_mut().expectation());
-                let point = Point { snapshot: sim.snapshot(), expectation, operation, time, stays, label };
+                let (snapshot, levels) = (sim.snapshot(), disk.image());
+                let point = Point { snapshot, levels, expectation, operation, time, stays, label };
                 points.borrow_mut().push(point);
             }
         })
@@ -276,11 +281,11 @@ impl<'a> Run<'a> {
     /// change, and not after it.
     fn work_after_close(
         &mut self,
-        region: Region,
+        (region, disk): (Region, &Disk),
         stage: &Rc<Stage>,
         recorder: &Rc<RefCell<Recorder>>,
     ) -> Option<String> {
-        let options = &self.pool.options;
+        let options = &disk.below(&self.pool.options);
         stage.reopened.set(true);
         let opened = Cell::new(None);
         let task = || opened.set(Some(Store::open_on(region, options)));
@@ -312,7 +317,8 @@ impl<'a> Run<'a> {
                 if self.findings.violations.len() >= DETAILS {
                     return;
                 }
-                if self.judged.insert((image.hash(), point.expectation.version)) {
+                let version = point.expectation.version;
+                if self.judged.insert((image.hash(), address_of(&point.levels), version)) {
                     // The first two images are the whole ones: nothing arrived, everything did.
                     self.judge(&point, Crash::Power { image: &image, torn: i >= 2 });
                 }
@@ -362,13 +368,14 @@ impl<'a> Run<'a> {
         let sim = region.simulator().expect("a simulated region").clone();
         sim.set_now(milliseconds(time));
         let (nested, stage) = (Points::default(), Rc::new(Stage::default()));
+        let disk = Disk::of(&point.levels);
         let is_watched = depth < DEPTH && self.random.random_ratio(1, recovery);
         if is_watched {
-            sim.set_observer(Some(self.recovery_observer(point, &nested, &stage, time)));
+            sim.set_observer(Some(self.recovery_observer(point, (&nested, &disk), &stage, time)));
         }
         let goes_on = depth < DEPTH && self.random.random_ratio(1, work);
 
-        let (options, records) = (&self.pool.options, self.pool.records);
+        let (options, records) = (&disk.below(&self.pool.options), self.pool.records);
         let verdict = Cell::new(Ok(Contents::default()));
         let from_checkpoint = Cell::new(false);
         let task = || {
@@ -410,7 +417,7 @@ impl<'a> Run<'a> {
             Ok(contents) if goes_on && stage.created.get() => {
                 let timed = point.label.timed || time > 0;
                 let label = Label { depth: depth + 1, timed, ..point.label.inherited() };
-                self.go_on(&sim, &stage, &contents, (label, time));
+                self.go_on((&sim, &disk), &stage, &contents, (label, time));
             }
             Ok(_) => {}
         }
@@ -424,11 +431,11 @@ impl<'a> Run<'a> {
     fn recovery_observer(
         &mut self,
         point: &Point,
-        nested: &Points,
+        (nested, disk): (&Points, &Disk),
         stage: &Rc<Stage>,
         time: Time,
     ) -> Observer {
-        let (nested, stage) = (nested.clone(), stage.clone());
+        let (nested, disk, stage) = (nested.clone(), disk.clone(), stage.clone());
         let expectation = point.expectation.clone();
         let (operation, first_zones) = (point.operation, self.first_zones());
         let timed = point.label.timed || time > 0;
@@ -456,16 +463,23 @@ impl<'a> Run<'a> {
             let label = label.with(activity.index_growth, first_zones);
             let expectation = expectation.clone();
             let stays = false;
-            let point = Point { snapshot: sim.snapshot(), expectation, operation, time, stays, label };
+            let (snapshot, levels) = (sim.snapshot(), disk.image());
+            let point = Point { snapshot, levels, expectation, operation, time, stays, label };
             nested.borrow_mut().push(point);
         })
     }
 
     /// Goes on working on a recovered store, and crashes that too.
-    fn go_on(&mut self, sim: &Sim, stage: &Rc<Stage>, contents: &Contents, (label, time): (Label, Time)) {
+    fn go_on(
+        &mut self,
+        (sim, disk): (&Sim, &Disk),
+        stage: &Rc<Stage>,
+        contents: &Contents,
+        (label, time): (Label, Time),
+    ) {
         let points = Points::default();
         let recorder = Rc::new(RefCell::new(self.recorder(contents, time)));
-        sim.set_observer(Some(self.observer(&points, &recorder, stage, 0.1, label)));
+        sim.set_observer(Some(self.observer((&points, disk), &recorder, stage, 0.1, label)));
         // Values of every generation have names of their own.
         let closes = self.random.random_ratio(1, 4);
         let amount = (3, self.pace.compactions[1]);
@@ -473,7 +487,7 @@ impl<'a> Run<'a> {
         sim.set_observer(None);
         if closes && failure.is_none() && self.pool.is_crowded {
             // Most states of a crowded run have crashed before; so have the pools that were closed.
-            closed(sim, &recorder, &points, label);
+            closed((sim, disk), &recorder, &points, label);
         }
         match failure {
             Some(what) => self.violation(0, format!("after recovery: {what}"), String::new()),

@@ -3,6 +3,7 @@
 use super::hand::table_name;
 use super::history::{Expectation, MemberView};
 use super::ledger::Contents;
+use super::levels::is_room;
 use super::oracle::{State, Time, ValueId, changed, shown};
 use super::records::Records;
 use quipu::{Error, Guard, Store, Table};
@@ -129,7 +130,7 @@ pub(super) fn works_on(store: &Store, records: Records) -> Result<(), String> {
     let mut value = records.value(name);
     match client.put(&key, &value) {
         Ok(()) => {}
-        Err(quipu::Error::PoolFull { .. }) => return Ok(()),
+        Err(error) if is_room(&error) => return Ok(()),
         Err(error) => return Err(format!("the recovered store does not take a put: {error}")),
     }
     if let Some(at) = records.word().filter(|_| store.design().can().updates_in_place) {
@@ -156,9 +157,7 @@ pub(super) fn surveyed(store: Store, stage: &RefCell<Option<Rc<Store>>>) -> Resu
     let compacted = store.compact();
     *stage.borrow_mut() = None;
     match compacted {
-        Ok(_) | Err(quipu::Error::PoolFull { .. }) => {
-            Ok(Rc::into_inner(store).expect("only this run has it"))
-        }
-        Err(error) => Err(format!("the recovered store does not compact: {error}")),
+        Err(error) if !is_room(&error) => Err(format!("the recovered store does not compact: {error}")),
+        _ => Ok(Rc::into_inner(store).expect("only this run has it")),
     }
 }

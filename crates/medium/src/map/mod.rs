@@ -24,4 +24,4 @@ pub use huge::prefer_huge_pages;
 pub use kind::{MediumKind, Pages};
 pub use mapping::{Claim, Mapping};
 pub use probe::{Probe, probe};
-pub(crate) use system::{boot_id, entropy, now};
+pub(crate) use system::{boot_id, entropy, now, pause};

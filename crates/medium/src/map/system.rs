@@ -24,6 +24,11 @@ pub(crate) fn boot_id() -> [u8; 16] {
     })
 }
 
+/// Lets this thread rest.
+pub(crate) fn pause(microseconds: u64) {
+    std::thread::sleep(std::time::Duration::from_micros(microseconds));
+}
+
 /// Milliseconds since 1970, by the system's clock.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)

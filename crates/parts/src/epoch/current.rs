@@ -47,6 +47,11 @@ impl<T: Send + Sync + 'static> Current<T> {
         unsafe { pointer.as_ref() }
     }
 
+    /// The present value, for a caller without a guard; `None` also while another thread replaces it.
+    pub fn latest(&self) -> Option<Arc<T>> {
+        self.owner.try_lock()?.clone()
+    }
+
     /// Puts another value here, or none. A later collection drops the old value once no reader can see it.
     pub fn replace(&self, guard: &Guard<'_>, new: Option<T>) {
         let new = new.map(Arc::new);

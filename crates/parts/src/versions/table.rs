@@ -282,6 +282,37 @@ impl<I: BothWays> Versions<I> {
         Ok(has_more)
     }
 
+    /// Tells all versions of the next keys, at most `limit`, the newest first; `false`, without a call, at the
+    /// end. `prefetch` asks for records before the first is read.
+    ///
+    /// # Errors
+    /// Those of the index.
+    pub fn next_with_all(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut I::Scan,
+        look: &mut Look<impl Fn(Reference), impl Fn(Reference) -> u64>,
+        mut each: impl FnMut(&[u8], &[Version]),
+    ) -> Result<bool, IndexError> {
+        let Look { limit, noted, prefetch, number_of, .. } = &mut *look;
+        noted.reserve(*limit);
+        let note = |key: &[u8], word| self.note(guard, key, word, noted, &*prefetch);
+        let has_more = self.index.next_in_order(guard, scan, *limit, note)?;
+        let (Noted { words, keys }, mut start) = (noted, 0);
+        for (word, end) in words.drain(..) {
+            // SAFETY: as in `all_of`.
+            match unsafe { found(word, guard) } {
+                Found::One(reference) => {
+                    each(&keys[start..end], &[Version { number: number_of(reference), reference }]);
+                }
+                Found::Several(several) => each(&keys[start..end], several),
+            }
+            start = end;
+        }
+        keys.clear();
+        Ok(has_more)
+    }
+
     /// As [`next_in_order`](Versions::next_in_order), against the order.
     ///
     /// # Errors

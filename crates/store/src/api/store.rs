@@ -59,7 +59,7 @@ impl Store {
         let path = path.as_ref();
         zone_size(options.size, options)?;
         let region = Region::create_unnamed(path, options.size, options.medium, options.durability)?;
-        let store = create(region, folder_of(path), options)?;
+        let store = create(region, beside(path), options)?;
         // Named last, so that a process that dies earlier leaves no file.
         store.region().give_name()?;
         Ok(store)
@@ -115,7 +115,7 @@ impl Store {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Store, Error> {
         let region = Region::open(path.as_ref(), options.medium, options.durability)?;
-        open(region, folder_of(path.as_ref()), options, progress)
+        open(region, beside(path.as_ref()), options, progress)
     }
 
     /// Creates a pool on a region that is mapped already: for anonymous memory and simulated media.
@@ -310,8 +310,8 @@ impl Store {
     }
 }
 
-/// Makes a pool of a region. The walk may keep files beside the pool's own in `folder`.
-fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<Store, Error> {
+/// Makes a pool of a region. The walk may keep files beside the pool's own in `beside`.
+fn create(region: Region, beside: Option<PathBuf>, options: &Options) -> Result<Store, Error> {
     let design = options.design.unwrap_or_default();
     options.given_to(design)?;
     let (zone_size, medium) = (zone_size(region.len(), options)?, region.kind());
@@ -332,13 +332,13 @@ fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<
     };
     let mut space = Space::format(region, &format)?;
     limit_index(&mut space, options);
-    let opened = (design.recipe().open)(Site { space: space.into(), folder, options, how: How::New })?;
+    let opened = (design.recipe().open)(Site { space: space.into(), beside, options, how: How::New })?;
     Ok(Store::of(opened, design, options))
 }
 
 fn open(
     region: Region,
-    folder: Option<PathBuf>,
+    beside: Option<PathBuf>,
     options: &Options,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Store, Error> {
@@ -358,13 +358,15 @@ fn open(
     let (mut space, found) = Space::examine(region)?;
     limit_index(&mut space, options);
     let how = How::Existing(Existing { holes, found, progress });
-    let opened = (design.recipe().open)(Site { space: space.into(), folder, options, how })?;
+    let opened = (design.recipe().open)(Site { space: space.into(), beside, options, how })?;
     Ok(Store::of(opened, design, options))
 }
 
-/// The folder of a pool's file.
-fn folder_of(path: &Path) -> Option<PathBuf> {
-    path.parent().map(Path::to_owned)
+/// The folder beside a pool's file: its name, and `.runs`.
+fn beside(path: &Path) -> Option<PathBuf> {
+    let mut name = path.file_name()?.to_owned();
+    name.push(".runs");
+    Some(path.with_file_name(name))
 }
 
 /// Makes zones of an index in the pool small, if a test asks for it.

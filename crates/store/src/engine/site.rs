@@ -14,9 +14,8 @@ use std::sync::Arc;
 /// Where a walk is opened, and how.
 pub(crate) struct Site<'o> {
     pub(crate) space: Arc<Space>,
-    /// A folder in which a walk may keep files beside those of the pool; `None` for a pool without a path.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for walks with levels or several files"))]
-    pub(crate) folder: Option<PathBuf>,
+    /// A folder for files of a walk beside that of the pool; `None` for a pool without a path.
+    pub(crate) beside: Option<PathBuf>,
     pub(crate) options: &'o Options,
     pub(crate) how: How<'o>,
 }

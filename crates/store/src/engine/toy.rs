@@ -30,7 +30,7 @@ pub(crate) const RECIPE: Recipe = Recipe {
     remember: |_, _| [0; _],
     recall: |_, _| Ok(()),
     open: |site| {
-        let (clock, Site { space, folder, .. }) = (site.clock(), site);
+        let (clock, Site { space, beside: folder, .. }) = (site.clock(), site);
         let (admission, log, worked) = Default::default();
         let engine = Arc::new(Toy { space, clock, folder, admission, log, worked });
         Ok(Opened { engine, recovery: Default::default() })
@@ -163,7 +163,7 @@ fn a_walk_like_no_other_fits_the_seam() {
     // State that only this walk has.
     let session: &dyn Any = other.session();
     let own = session.downcast_ref::<ToySession>().unwrap();
-    assert_eq!((own.writes, own.toy.folder.as_deref()), (2, Some(folder.path())));
+    assert_eq!((own.writes, own.toy.folder.as_deref()), (2, Some(&*folder.path().join("pool.runs"))));
     while own.toy.worked.iter().any(|worked| worked.load(Relaxed) == 0) {
         std::thread::yield_now();
     }

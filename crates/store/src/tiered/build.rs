@@ -2,6 +2,9 @@
 
 use super::Tiers;
 use super::checkpoint::{self, Loaded};
+use super::compact::Compactor;
+use super::dump::Dumper;
+use super::levels;
 use super::recovery;
 use super::rewrite::Rewriter;
 use super::table::Tables;
@@ -58,6 +61,7 @@ pub(crate) const fn capabilities<I: Index>() -> Capabilities {
         versions: true,
         lends: true,
         checkpoints: true,
+        levels: true,
         pools_below: Reference::reach(I::WORD_BITS),
         least_zone: LEAST_ZONE,
         ..Capabilities::NONE
@@ -103,6 +107,7 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
     pub(crate) fn open(&self, mut site: Site<'_>) -> Result<Opened, Error> {
         let TieredSettings { slots, .. } = site.settings()?;
         let mut heap = heap_of(&site, slots)?;
+        let forest = levels::forest(&site, heap.certifier())?;
         let found = find(&mut heap, &mut site)?;
         let (space, testing) = (site.space.clone(), site.options.testing.clone());
         let reserve_of_moves = slots + 1;
@@ -118,7 +123,7 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
             ),
             _ => (Tables::new(&heap, self.index, found.indexes, &epochs)?, anchor?),
         };
-        let left_open = found.recovered.survey.left_open;
+        let (cut, left_open) = (found.recovered.cut, found.recovered.survey.left_open);
         let tiers = Tiers {
             log: ChainLog::new(heap, Grants::default(), found.recovered),
             tables,
@@ -126,6 +131,8 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
             stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
             snapshots: Snapshots::default(),
             rewriter: Rewriter::new(&epochs),
+            dumper: Dumper::new(forest, site.options.recovery_threads, testing.dump_at, &epochs),
+            compactor: Compactor::new(&epochs),
             epochs,
             admission: Arc::default(),
             reserve,
@@ -137,6 +144,7 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
         for table in tiers.tables.all() {
             tiers.log.open(table.number, table.subtable.created)?;
         }
+        tiers.open_levels(cut)?;
         let recovery = match (found.report, site.how) {
             (None, How::Existing(pool)) => tiers.fill(left_open, site.options.recovery_threads, &pool)?,
             (report, _) => report.unwrap_or_default(),

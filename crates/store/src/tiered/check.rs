@@ -1,6 +1,8 @@
 //! `check`: proves every chunk of an open store, and that indexes and memtables agree.
 
 use super::Tiers;
+use super::scan::Scan;
+use crate::engine::NOW;
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
 use crate::walk::proof::damage_of_space;
@@ -9,6 +11,7 @@ use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::versions::{Look, Noted, RangeTombstone};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Checks a store that nobody else uses.
 pub(super) fn check<I: BothWays>(
@@ -44,7 +47,8 @@ pub(super) fn check<I: BothWays>(
             }
             let at = (&guard, Key { bytes: record.key, hash: 0 }, None);
             let number_of = |reference| tiers.number_of(&guard, reference);
-            let newest = table.versions.get(at, || u64::MAX, number_of);
+            let newest =
+                table.view(&guard).layer_of(memtable.number()).versions.get(at, || u64::MAX, number_of);
             match newest {
                 Ok(Some(version)) if version.reference.with_tag(0) == record.reference => live += 1,
                 Ok(Some(version)) if version.number > record.sequence => {}
@@ -75,29 +79,44 @@ pub(super) fn check<I: BothWays>(
     }
     let (mut keys, mut named) = (0, 0u64);
     for table in &tables {
-        let mut scan = table.versions.scan_from(&[]);
-        let number_of = |reference| tiers.number_of(&guard, reference);
-        let mut look =
-            Look { limit: 64, up_to: u64::MAX, prefetch: |_| (), number_of, noted: Noted::default() };
-        let (mut batch, mut has_more) = (Vec::new(), true);
-        while has_more {
-            has_more = table
-                .versions
-                .next_in_order(&guard, &mut scan, &mut look, |_, version| batch.push(version))?;
-            for version in batch.drain(..) {
-                named += 1;
-                let record = tiers.record_of(&guard, &version).ok();
-                let again = record.and_then(|record| {
-                    let at = (&guard, Key { bytes: record.key, hash: 0 }, None);
-                    table.versions.get(at, || u64::MAX, number_of).ok().flatten()
-                });
-                if again == Some(version) {
-                    keys += u64::from(!version.is_tombstone());
-                } else {
-                    complain("the record of a key".into(), heap.resolve(version.reference), 0);
+        let view = table.view(&guard);
+        let mut values = 0;
+        for layer in view.layers() {
+            let mut scan = layer.versions.scan_from(&[]);
+            let number_of = |reference| tiers.number_of(&guard, reference);
+            let mut look =
+                Look { limit: 64, up_to: u64::MAX, prefetch: |_| (), number_of, noted: Noted::default() };
+            let (mut batch, mut has_more) = (Vec::new(), true);
+            while has_more {
+                let note = |_: &[u8], version| batch.push(version);
+                has_more = layer.versions.next_in_order(&guard, &mut scan, &mut look, note)?;
+                for version in batch.drain(..) {
+                    named += 1;
+                    let record = tiers.record_of(&guard, &version).ok();
+                    let again = record.and_then(|record| {
+                        let at = (&guard, Key { bytes: record.key, hash: 0 }, None);
+                        layer.versions.get(at, || u64::MAX, number_of).ok().flatten()
+                    });
+                    if again == Some(version) {
+                        values += u64::from(!version.is_tombstone());
+                    } else {
+                        complain("the record of a key".into(), heap.resolve(version.reference), 0);
+                    }
                 }
             }
         }
+        if let Some(levels) = &view.levels
+            && let Err(error) = levels.check(&mut |_, _| records += 1)
+        {
+            complain(error.to_string(), 0, 0);
+        }
+        keys += match view.is_alone() {
+            true => values,
+            // A key may be in several places.
+            false => Scan::new(tiers, (&guard, NOW), table, Bound::Unbounded, Bound::Unbounded)?
+                .filter(Result::is_ok)
+                .count() as u64,
+        };
     }
     if named != live {
         complain(format!("of {named} keys in the indexes, {live} have a record that proves itself"), 0, 0);

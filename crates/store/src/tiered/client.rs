@@ -85,7 +85,7 @@ impl<I: BothWays + Imaged + 'static> engine::Session for TieredClient<I> {
         let guard = self.own.participant.pin_to_read();
         let found = self.tiers.get(&guard, &self.own.table, key, NOW)?;
         out.clear();
-        found.iter().for_each(|record| out.extend_from_slice(record.value));
+        found.iter().for_each(|record| out.extend_from_slice(&record.value));
         Ok(found.is_some())
     }
 
@@ -116,7 +116,7 @@ impl<I: BothWays + Imaged + 'static> engine::Session for TieredClient<I> {
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
         let found = self.tiers.get(pinned.to_read(), &self.own.table, key, pinned.at)?;
-        Ok(found.map(|record| Cow::Borrowed(record.value)))
+        Ok(found.map(|found| found.value))
     }
 
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {

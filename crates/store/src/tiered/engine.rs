@@ -14,7 +14,7 @@ use crate::types::table::{Table, TableId, TableStats};
 use crate::walk::cleaner;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::chain::Held;
-use quipu_parts::index::{BothWays, Imaged};
+use quipu_parts::index::{BothWays, Imaged, Index};
 use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
 use quipu_parts::versions::Snapshot;
 use smallbox::smallbox;
@@ -39,8 +39,16 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
-        let bell = self.rewriter.bell.clone();
-        vec![cleaner(self, bell, Self::clean_ahead)]
+        let cleans = cleaner(self.clone(), self.rewriter.bell.clone(), Self::clean_ahead);
+        if !self.dumper.is_there() {
+            return vec![cleans];
+        }
+        let (dumper, compactor) = (self.clone(), self.clone());
+        let (dump_bell, compact_bell) = (self.dumper.bell.clone(), self.compactor.bell.clone());
+        let dumps =
+            Job { name: "quipu-dumper", bell: dump_bell, step: Box::new(move || dumper.dump_ahead()) };
+        let step = Box::new(move || compactor.compact_ahead());
+        vec![cleans, dumps, Job { name: "quipu-compactor", bell: compact_bell, step }]
     }
 
     fn clock_bell(&self) -> Option<Arc<Bell>> {
@@ -74,11 +82,12 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
     fn activity(&self) -> Activity {
         // The tables of a pool grow one by one; a tool that looks closely has one.
         let table = self.tables.default_table();
-        let index = table.versions.index();
+        let view = table.view.latest();
+        let index = view.as_ref().map(|view| view.active.versions.index());
         Activity {
-            is_growing: index.growing() || self.log.is_preparing(),
-            index_growth: index.growth(),
-            is_compacting: self.rewriter.is_busy(),
+            is_growing: index.is_some_and(Index::growing) || self.log.is_preparing(),
+            index_growth: index.map(Index::growth).unwrap_or_default(),
+            is_compacting: self.rewriter.is_busy() || self.dumper.is_busy(),
             ..Activity::default()
         }
     }
@@ -109,11 +118,26 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
             freed_segments: done.zones,
             ..Stats::default()
         };
+        let participant = self.epochs.register();
+        let guard = participant.pin();
         for table in self.tables.all() {
-            let index = table.versions.index().stats();
-            stats.index_bytes += index.bytes + table.versions.bytes();
-            stats.index_splits += index.splits;
+            let view = table.view(&guard);
+            for layer in view.layers() {
+                let index = layer.versions.index().stats();
+                stats.index_bytes += index.bytes + layer.versions.bytes();
+                stats.index_splits += index.splits;
+            }
+            if let Some(levels) = &view.levels {
+                let runs = levels.runs.stats();
+                stats.level_files += runs.tables;
+                stats.level_bytes += runs.bytes;
+                stats.level_records += runs.records;
+                stats.level_debt += runs.debt;
+                stats.level_dram += runs.pinned;
+            }
         }
+        stats.dumped_bytes = self.dumper.dumped_bytes();
+        (stats.paced_writes, stats.paced_ms) = self.dumper.pace.paused();
         self.rewriter.stalls.counted_in(stats)
     }
 

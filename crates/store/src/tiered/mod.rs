@@ -18,13 +18,19 @@
 //! Source: Yan et al., "Revisiting the Design of LSM-tree Based OLTP Storage Engine with Persistent Memory",
 //! VLDB 2021, sections 3.1 and 3.2. [`crate::designs::xp`] names its parts.
 
+mod below;
 mod build;
 mod check;
 mod checkpoint;
 mod choose;
 mod client;
+mod compact;
+mod dump;
 mod engine;
 mod error;
+mod levels;
+mod merge;
+mod pace;
 mod ranges;
 mod read;
 mod recovery;
@@ -32,7 +38,9 @@ mod rewrite;
 mod room;
 mod salvage;
 mod scan;
+mod source;
 mod table;
+mod view;
 mod write;
 
 pub(crate) use build::{TieredParts, capabilities, object_pools, settings};
@@ -41,6 +49,8 @@ pub use checkpoint::checkpoint_tables;
 use crate::background::Admission;
 use crate::options::{Granted, Twin};
 use crate::types::error::Error;
+use compact::Compactor;
+use dump::Dumper;
 use quipu_medium::{Node, Region};
 use quipu_parts::commit::{StripeGuard, Stripes};
 use quipu_parts::epoch::{Collector, Guard, Participant};
@@ -63,6 +73,8 @@ pub(crate) struct Tiers<I: BothWays> {
     epochs: Collector,
     snapshots: Snapshots,
     rewriter: Rewriter,
+    dumper: Dumper<I>,
+    compactor: Compactor,
     admission: Arc<Admission>,
     /// Zones that puts leave free.
     reserve: u32,
@@ -88,6 +100,8 @@ struct Writer {
     item: Item,
     horizon: Horizon,
     retired: Retired,
+    /// Bytes since its last pause.
+    unpaced: u64,
 }
 
 /// Longest key of all: a range may begin or end just behind it.

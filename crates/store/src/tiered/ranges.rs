@@ -9,17 +9,20 @@
 //! other, and the tombstone leaves the list when all guards of that moment have dropped. Its record stays:
 //! until its memtable is the oldest of its table, older records of the keys may be in others. A rewrite
 //! copies it, and the copy keeps the number of the first. Recovery sweeps all of them before anybody reads.
+//!
+//! Where a table has levels, which are not swept, it stays in the list until [`compact`](super::compact) has
+//! taken its keys from them. Each dump writes the list, so that it is on the levels before its record leaves.
 
 use super::rewrite::Worker;
 use super::table::Table;
-use super::write::Purpose;
+use super::write::{Near, Purpose};
 use super::{Session, Tiers};
 use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::epoch::{Current, Guard};
 use quipu_parts::heap::chain::{CHUNK_HEADER, RECORD_HEADER, VERSION_FIELD};
 use quipu_parts::index::{BothWays, Key};
-use quipu_parts::sync::SpinLock;
+use quipu_parts::sync::{SpinGuard, SpinLock};
 use quipu_parts::versions::{Horizon, RangeList, RangeTombstone, Retired};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,6 +36,18 @@ pub(super) struct Ranges {
     list: Current<RangeList>,
     /// Held for a change of the list.
     changing: SpinLock<()>,
+    /// Those of the list whose keys are left on the levels alone.
+    below: SpinLock<Vec<Swept>>,
+}
+
+/// A range tombstone whose keys are on the levels alone.
+#[derive(Clone, Copy)]
+pub(super) struct Swept {
+    pub(super) number: u64,
+    /// All its keys are in runs with lower ids, once that is known.
+    pub(super) base: Option<u64>,
+    /// Whether it leaves the list as soon as readers have left.
+    pub(super) leaves: bool,
 }
 
 impl Ranges {
@@ -49,8 +64,23 @@ impl Ranges {
         self.list.replace(guard, Some(list.with(new)));
     }
 
+    /// These, found on an open: their keys are left on the levels alone.
+    pub(super) fn found(&self, guard: &Guard<'_>, ranges: Vec<RangeTombstone>) {
+        self.below.lock().extend(ranges.iter().map(|range| Swept {
+            number: range.number,
+            base: None,
+            leaves: false,
+        }));
+        self.list.replace(guard, (!ranges.is_empty()).then(|| RangeList::new(ranges)));
+    }
+
+    /// Those whose keys are left on the levels alone.
+    pub(super) fn below(&self) -> SpinGuard<'_, Vec<Swept>> {
+        self.below.lock()
+    }
+
     /// Takes away the one of this number.
-    fn remove(&self, guard: &Guard<'_>, number: u64) {
+    pub(super) fn remove(&self, guard: &Guard<'_>, number: u64) {
         let _alone = self.changing.lock();
         let rest = self.list.get(guard).and_then(|list| list.without(number));
         self.list.replace(guard, rest);
@@ -93,7 +123,7 @@ impl<I: BothWays> Tiers<I> {
             writer.item.chunk(table.number).push_range(from, to);
             let stripes: Vec<_> =
                 (0..tiers.stripes.count()).map(|stripe| tiers.lock_stripe(stripe)).collect();
-            let last = tiers.write(&guard, (&[table], None), writer, (Purpose::Delete, *node))?;
+            let last = tiers.write(&guard, (&[table], Near::default()), writer, (Purpose::Delete, *node))?;
             drop(stripes);
             tiers.acknowledge(last)
         })?;
@@ -115,7 +145,9 @@ impl<I: BothWays> Tiers<I> {
         let is_swept = |table: &Arc<Table<I>>| {
             let id = table.subtable.created;
             let mut ranges = table.ranges.get(&guard).into_iter().flat_map(RangeList::iter);
-            ranges.all(|range| swept.contains(&(id, range.number)))
+            // The levels are not swept.
+            let is_alone = table.view(&guard).is_alone();
+            ranges.all(|range| is_alone && swept.contains(&(id, range.number)))
         };
         Ok(tables.iter().all(is_swept))
     }
@@ -128,15 +160,16 @@ impl<I: BothWays> Tiers<I> {
         list: &RangeList,
         retired: &mut Retired,
     ) -> Result<(), Error> {
-        let (mut scan, mut keys) = (table.versions.scan_from(&[]), Vec::with_capacity(AT_ONCE));
+        let versions = &table.view(guard).active.versions;
+        let (mut scan, mut keys) = (versions.scan_from(&[]), Vec::with_capacity(AT_ONCE));
         let horizon = Horizon { visible: u64::MAX, snapshots: Vec::new() };
         let number_of = |reference| self.told_number(guard, reference);
-        while table.versions.index().next_in_order(guard, &mut scan, AT_ONCE, |key, _| {
+        while versions.index().next_in_order(guard, &mut scan, AT_ONCE, |key, _| {
             keys.push(key.to_vec());
         })? {
             for key in keys.drain(..) {
                 let (at, mut gone) = ((guard, Key { bytes: &key, hash: 0 }, None), None);
-                table.versions.tidy(at, &horizon, retired, number_of, |versions| {
+                versions.tidy(at, &horizon, retired, number_of, |versions| {
                     gone = versions
                         .first()
                         .copied()
@@ -159,7 +192,11 @@ impl<I: BothWays> Tiers<I> {
             sweep.swept.retain(|swept| *swept != (id, number));
             let Ok(table) = self.tables.created(id) else { continue };
             let guard = participant.pin();
-            table.ranges.remove(&guard, number);
+            if table.view(&guard).is_alone() || self.twin == Some(Twin::RangeForgottenEarly) {
+                table.ranges.remove(&guard, number);
+            } else {
+                table.ranges.below().push(Swept { number, base: None, leaves: false });
+            }
         }
         if sweep.at_work.is_none() {
             sweep.at_work = self.next_to_sweep(&participant.pin(), &sweep.swept);
@@ -170,8 +207,10 @@ impl<I: BothWays> Tiers<I> {
             return Ok(true);
         };
         let guard = participant.pin();
-        let (mut scan, mut keys) = (table.versions.scan_from(next), Vec::with_capacity(AT_ONCE));
-        let has_more = table.versions.index().next_in_order(&guard, &mut scan, AT_ONCE, |key, _| {
+        // A dump takes the keys of a frozen layer.
+        let versions = &table.view(&guard).active.versions;
+        let (mut scan, mut keys) = (versions.scan_from(next), Vec::with_capacity(AT_ONCE));
+        let has_more = versions.index().next_in_order(&guard, &mut scan, AT_ONCE, |key, _| {
             keys.push(key.to_vec());
         })?;
         let ends = !has_more || keys.last().is_none_or(|last| !range.holds(last));
@@ -181,7 +220,7 @@ impl<I: BothWays> Tiers<I> {
             let mut forgotten = None;
             let at = (&guard, Key { bytes: key, hash: 0 }, None);
             let number_of = |reference| self.number_of(&guard, reference);
-            table.versions.tidy(at, &writer.horizon, &mut writer.retired, number_of, |versions| {
+            versions.tidy(at, &writer.horizon, &mut writer.retired, number_of, |versions| {
                 // Every snapshot is behind the range tombstone, and needs none of those before it.
                 let newest = versions[0];
                 versions.retain(|version| version.number > range.number || version.is_unproved());
@@ -212,8 +251,11 @@ impl<I: BothWays> Tiers<I> {
         let oldest = if self.twin == Some(Twin::RangeSweptEarly) { u64::MAX } else { oldest };
         self.tables.all().into_iter().find_map(|table| {
             let id = table.subtable.created;
+            let below = table.ranges.below();
             let is_due = |range: &&RangeTombstone| {
-                range.number <= visible.min(oldest) && !swept.contains(&(id, range.number))
+                let is_swept = swept.contains(&(id, range.number))
+                    || below.iter().any(|below| below.number == range.number);
+                range.number <= visible.min(oldest) && !is_swept
             };
             let due = table.ranges.get(guard)?.iter().find(is_due)?;
             Some((id, due.clone(), due.from.to_vec()))

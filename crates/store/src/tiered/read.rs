@@ -1,6 +1,9 @@
 //! Reading keys: of now, or of a number.
 
+use super::below::Below;
 use super::table::Table;
+use super::view::View;
+use super::write::Near;
 use super::{Session, Tiers};
 use crate::engine::{AT_ONCE, NOW};
 use crate::types::error::Error;
@@ -9,9 +12,26 @@ use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::versions::Version;
+use std::borrow::Cow;
+
+/// The value of a key, in memory or a copy of one on the levels.
+pub(super) struct Found<'g> {
+    pub(super) value: Cow<'g, [u8]>,
+    /// The number that it was first written with.
+    pub(super) version: u64,
+    /// When it expires, in milliseconds since 1970; 0 for never.
+    pub(super) expires: u64,
+}
+
+impl<'g> From<RecordFound<'g>> for Found<'g> {
+    #[inline(always)]
+    fn from(record: RecordFound<'g>) -> Found<'g> {
+        Found { value: Cow::Borrowed(record.value), version: record.version, expires: record.expires }
+    }
+}
 
 impl<I: BothWays> Tiers<I> {
-    /// The record of a key at a number, or [`NOW`], unless it is deleted or has expired.
+    /// The value of a key at a number, or [`NOW`], unless it is deleted or has expired.
     #[inline(always)]
     pub(super) fn get<'g>(
         &'g self,
@@ -19,8 +39,9 @@ impl<I: BothWays> Tiers<I> {
         table: &'g Table<I>,
         key: &[u8],
         at: u64,
-    ) -> Result<Option<RecordFound<'g>>, Error> {
-        self.get_near(guard, table, (key, None), at)
+    ) -> Result<Option<Found<'g>>, Error> {
+        table.check()?;
+        self.get_near(guard, table, (table.view(guard), None), key, at)
     }
 
     #[inline(always)]
@@ -28,22 +49,32 @@ impl<I: BothWays> Tiers<I> {
         &'g self,
         guard: &'g Guard<'_>,
         table: &'g Table<I>,
-        (bytes, near): (&[u8], Option<u64>),
+        (view, near): (&'g View<I>, Option<u64>),
+        bytes: &[u8],
         at: u64,
-    ) -> Result<Option<RecordFound<'g>>, Error> {
-        table.check()?;
+    ) -> Result<Option<Found<'g>>, Error> {
         // An index that has the keys needs no hash of a reader.
-        let place = (guard, Key { bytes, hash: 0 }, near);
+        let key = Key { bytes, hash: 0 };
         let mut expired = None;
         loop {
             // Versions, range tombstones, visible number: in this order (see `ranges`).
             let mut seen = (None, at);
-            let up_to = || {
+            let mut up_to = || {
                 seen = (table.ranges.get(guard), if at == NOW { self.log.visible() } else { at });
                 seen.1
             };
-            let found = table.versions.get(place, up_to, |found| self.number_of(guard, found))?;
-            let Some(version) = found else { return Ok(None) };
+            let number_of = |found| self.number_of(guard, found);
+            let mut found = view.active.versions.get((guard, key, near), &mut up_to, number_of)?;
+            if let (None, Some(frozen)) = (found, &view.frozen) {
+                found = frozen.versions.get((guard, key, None), &mut up_to, number_of)?;
+            }
+            let Some(version) = found else {
+                match self.get_below(guard, table, view, bytes, at)? {
+                    Below::Expired(number) if expired.replace(number) != Some(number) => continue,
+                    Below::Value(found) => return Ok(Some(found)),
+                    Below::Expired(_) | Below::Nothing => return Ok(None),
+                }
+            };
             if let (Some(list), at) = seen
                 && !version.is_unproved()
                 && list.deletes(bytes, version.number, at)
@@ -54,12 +85,12 @@ impl<I: BothWays> Tiers<I> {
                 // It has expired since it was found, and may have been overwritten before it did.
                 None if !version.is_tombstone()
                     && expired.replace(version.number) != Some(version.number) => {}
-                found => return Ok(found),
+                found => return Ok(found.map(Found::from)),
             }
         }
     }
 
-    /// The record of a key whose stripe is held, visible or not, unless it is deleted or has expired; and a
+    /// The value of a key whose stripe is held, visible or not, unless it is deleted or has expired; and a
     /// number to wait for before anybody is told.
     #[inline]
     pub(super) fn newest<'g>(
@@ -67,11 +98,16 @@ impl<I: BothWays> Tiers<I> {
         guard: &'g Guard<'_>,
         table: &'g Table<I>,
         key: Key<'_>,
-        near: Option<u64>,
-    ) -> Result<(u64, Option<RecordFound<'g>>), Error> {
-        let at = (guard, key, near);
-        let found = table.versions.get(at, || u64::MAX, |found| self.number_of(guard, found))?;
-        let Some(version) = found else { return Ok((0, None)) };
+        near: Near,
+    ) -> Result<(u64, Option<Found<'g>>), Error> {
+        let view = table.view(guard);
+        let number_of = |found| self.number_of(guard, found);
+        let at = (guard, key, near.of(&view.active));
+        let mut found = view.active.versions.get(at, || u64::MAX, number_of)?;
+        if let (None, Some(frozen)) = (found, &view.frozen) {
+            found = frozen.versions.get((guard, key, None), || u64::MAX, number_of)?;
+        }
+        let Some(version) = found else { return self.newest_below(guard, table, view, key.bytes) };
         let list = table.ranges.get(guard);
         if list.is_some_and(|list| list.deletes(key.bytes, version.number, u64::MAX)) {
             // All items of this moment are above it.
@@ -82,7 +118,8 @@ impl<I: BothWays> Tiers<I> {
             true => version.number.min(self.log.granted()?),
             false => version.number,
         };
-        Ok((number, self.value_of(guard, key.bytes, &version, || self.region().now())?))
+        let record = self.value_of(guard, key.bytes, &version, || self.region().now())?;
+        Ok((number, record.map(Found::from)))
     }
 
     /// The record of a version of this key, unless it is deleted or has expired at that time.
@@ -133,7 +170,7 @@ impl<I: BothWays> Tiers<I> {
     }
 
     #[cold]
-    fn names_no_record(&self, version: &Version) -> Error {
+    pub(super) fn names_no_record(&self, version: &Version) -> Error {
         let offset = self.log.heap().resolve(version.reference);
         Error::damaged("no record of its key where the index names one", offset, 0)
     }
@@ -152,18 +189,20 @@ impl<I: BothWays> Tiers<I> {
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
         let (guard, table) = (session.participant.pin_to_read(), &*session.table);
-        let mut near = [None; AT_ONCE];
+        table.check()?;
+        let (view, mut near) = (table.view(&guard), [None; AT_ONCE]);
+        let versions = &view.active.versions;
         for (near, bytes) in near.iter_mut().zip(keys) {
-            *near = table.versions.index().prefetch(Key { bytes, hash: 0 });
+            *near = versions.index().prefetch(Key { bytes, hash: 0 });
         }
         for (near, bytes) in near.iter().zip(keys) {
             let region = self.region();
             let prefetch = |reference| region.prefetch(self.log.heap().resolve(reference));
-            table.versions.glance(&guard, Key { bytes, hash: 0 }, *near, prefetch);
+            versions.glance(&guard, Key { bytes, hash: 0 }, *near, prefetch);
         }
         for (position, (key, near)) in keys.iter().zip(near).enumerate() {
-            let record = self.get_near(&guard, table, (key, near), NOW)?;
-            each(position, record.map(|record| record.value));
+            let found = self.get_near(&guard, table, (view, near), key, NOW)?;
+            each(position, found.as_ref().map(|found| &*found.value));
         }
         Ok(())
     }

@@ -147,12 +147,21 @@ impl<I: BothWays> Tiers<I> {
         let (ranges, participant) = (std::mem::take(&mut *ranges.lock()), self.epochs.register());
         for table in &tables {
             let own = ranges.iter().filter(|(id, _)| *id == table.subtable.created);
-            let own: Vec<RangeTombstone> = own.map(|(_, range)| range.clone()).collect();
+            let mut own: Vec<RangeTombstone> = own.map(|(_, range)| range.clone()).collect();
+            let (guard, mut retired) = (participant.pin(), Retired::default());
+            if let Some(levels) = &table.view(&guard).levels {
+                own.extend(levels.ranges()?);
+                // Copies, and those that are on both.
+                own.sort_unstable_by_key(|range| range.number);
+                own.dedup_by_key(|range| range.number);
+            }
             if !own.is_empty() {
-                let (guard, mut retired) = (participant.pin(), Retired::default());
-                let swept = self.sweep_recovered(&guard, table, &RangeList::new(own), &mut retired);
+                let swept = self.sweep_recovered(&guard, table, &RangeList::new(own.clone()), &mut retired);
                 retired.defer(&guard);
                 swept?;
+            }
+            if !table.view(&guard).is_alone() {
+                table.ranges.found(&guard, own);
             }
         }
         Ok(RecoveryReport {
@@ -176,6 +185,7 @@ impl<I: BothWays> Tiers<I> {
     ) -> Result<u64, Error> {
         let end = memtable.end().expect("recovery has ended all memtables");
         let (mut batch, mut count) = (Vec::with_capacity(AT_ONCE), 0);
+        let versions = &table.view(guard).active.versions;
         let each = |record: RecordFound<'m>| {
             count += 1;
             let deletes = record.kind != Kind::Value;
@@ -197,7 +207,7 @@ impl<I: BothWays> Tiers<I> {
                 ranges.lock().push((table.subtable.created, range));
                 return;
             }
-            table.versions.index().prefetch(Key { bytes: record.key, hash: 0 });
+            versions.index().prefetch(Key { bytes: record.key, hash: 0 });
             batch.push((record.key, Version::new(record.sequence, record.reference, deletes)));
             if batch.len() == AT_ONCE {
                 batch.drain(..).for_each(|(key, version)| self.adopt(guard, table, key, version, retired));
@@ -223,7 +233,8 @@ impl<I: BothWays> Tiers<I> {
         // Nobody reads yet, so the newest version of each key is enough.
         let horizon = Horizon { visible: u64::MAX, snapshots: Vec::new() };
         let number_of = |reference| self.told_number(guard, reference);
-        let superseded = table.versions.insert((guard, key, None), version, &horizon, retired, number_of);
+        let versions = &table.view(guard).active.versions;
+        let superseded = versions.insert((guard, key, None), version, &horizon, retired, number_of);
         if let Some(version) = superseded.expect("this index never fails") {
             self.note_dead(&version);
         }

@@ -19,7 +19,8 @@
 use super::choose::{Candidate, choose};
 use super::ranges::Sweep;
 use super::table::Table;
-use super::write::Purpose;
+use super::view::View;
+use super::write::{Near, Purpose};
 use super::{Tiers, Writer};
 use crate::background::Bell;
 use crate::options::Twin;
@@ -164,7 +165,7 @@ impl<I: BothWays> Tiers<I> {
         }
         let Worker { participant, writer, victim, needed, .. } = &mut *worker;
         let Some(at_work) = victim else {
-            *victim = self.begin(demand, needed)?;
+            *victim = self.begin(&participant.pin(), demand, needed)?;
             return Ok(victim.is_some());
         };
         let guard = participant.pin();
@@ -223,17 +224,21 @@ impl<I: BothWays> Tiers<I> {
         guard.defer_to_anyone(Box::new(move || ripe.lock().push(memtable)));
     }
 
-    /// Releases the memtables of a table that has been dropped, once readers have left them. Some may wait
-    /// for that already.
-    pub(super) fn retire_all(&self, worker: &mut Worker, memtables: Vec<Arc<Memtable>>) {
+    /// Releases memtables that nobody finds any more, once readers have left them. Some may wait for that
+    /// already.
+    pub(super) fn retire_all(&self, guard: &Guard<'_>, memtables: Vec<Arc<Memtable>>) {
         let retired = self.rewriter.retired.lock().clone();
-        let guard = worker.participant.pin();
         let is_new = |memtable: &Arc<Memtable>| !retired.contains(&memtable.number());
-        memtables.into_iter().filter(is_new).for_each(|memtable| self.retire(&guard, memtable));
+        memtables.into_iter().filter(is_new).for_each(|memtable| self.retire(guard, memtable));
     }
 
     /// Chooses the next memtable, and finds its records.
-    fn begin(&self, demand: &Demand, needed: &mut Vec<(u64, u64)>) -> Result<Option<Victim>, Error> {
+    fn begin(
+        &self,
+        guard: &Guard<'_>,
+        demand: &Demand,
+        needed: &mut Vec<(u64, u64)>,
+    ) -> Result<Option<Victim>, Error> {
         // As long as a snapshot of that moment is there.
         let oldest = self.snapshots.oldest();
         needed.retain(|(_, newest)| oldest.is_some_and(|oldest| oldest <= *newest));
@@ -241,15 +246,27 @@ impl<I: BothWays> Tiers<I> {
         let (memtables, retired) = (self.log.memtables(), self.rewriter.retired.lock().clone());
         let is_needed = |number| needed.iter().any(|(needed, _)| *needed == number);
         let is_left = |number| retired.contains(&number) || is_needed(number);
-        let mut oldest_of = HashMap::new();
+        // Of each table the oldest memtable, and the number above which those of its active layer are.
+        let (mut oldest_of, mut above) = (HashMap::new(), HashMap::new());
         for memtable in &memtables {
             let oldest = oldest_of.entry(memtable.subtable()).or_insert(memtable.number());
             *oldest = memtable.number().min(*oldest);
         }
+        for table in self.tables.all() {
+            let view = table.view(guard);
+            above.insert(table.subtable.created, view.active.above);
+            if !view.is_alone() {
+                // Something older is on the levels, or on its way there.
+                oldest_of.remove(&table.subtable.created);
+            }
+        }
         let candidates: Vec<Candidate> = (memtables.iter().enumerate())
             .filter(|(_, memtable)| !is_left(memtable.number()))
+            .filter(|(_, memtable)| {
+                above.get(&memtable.subtable()).is_some_and(|above| memtable.number() > *above)
+            })
             .filter_map(|(at, memtable)| {
-                let is_oldest = oldest_of[&memtable.subtable()] == memtable.number();
+                let is_oldest = oldest_of.get(&memtable.subtable()) == Some(&memtable.number());
                 self.candidate(at, memtable, is_oldest, oldest.is_some())
             })
             .collect();
@@ -293,10 +310,12 @@ impl<I: BothWays> Tiers<I> {
         Some(Candidate { at, number: memtable.number(), capacity, gain: gone + rest })
     }
 
-    /// Whether no memtable of its table is older.
-    fn is_oldest(&self, memtable: &Memtable, all: &[Arc<Memtable>]) -> bool {
+    /// Whether nothing of its table is older, in memory or on the levels.
+    fn is_oldest(&self, view: &View<I>, memtable: &Memtable) -> bool {
+        let all = self.log.memtables();
         let own = all.iter().filter(|other| other.subtable() == memtable.subtable());
-        own.map(|other| other.number()).min() == Some(memtable.number())
+        let is_alone = view.is_alone() || self.twin == Some(Twin::LevelsForgotten);
+        is_alone && own.map(|other| other.number()).min() == Some(memtable.number())
     }
 
     /// Writes those of some records of a memtable anew that count. `false` if a snapshot needs one of them.
@@ -310,7 +329,7 @@ impl<I: BothWays> Tiers<I> {
         let tables = self.tables.all();
         let named = |table: &&Arc<Table<I>>| table.subtable.created == memtable.subtable();
         let Some(table) = tables.iter().find(named) else { return Ok(true) };
-        let is_oldest = self.is_oldest(memtable, &self.log.memtables());
+        let is_oldest = self.is_oldest(table.view(guard), memtable);
         // SAFETY: the memtable is not released before this worker retires it.
         let record = |reference: &Reference| unsafe { self.log.heap().record(*reference) };
         let records: Vec<RecordFound<'_>> = batch.iter().map(record).collect::<Result<_, _>>()?;
@@ -393,7 +412,7 @@ impl<I: BothWays> Tiers<I> {
     /// Writes the copies that the writer has, and waits until they are visible.
     fn move_item(&self, guard: &Guard<'_>, table: &Arc<Table<I>>, writer: &mut Writer) -> Result<(), Error> {
         let node = self.region().current_node();
-        let last = self.write(guard, (&[table], None), writer, (Purpose::Move, node))?;
+        let last = self.write(guard, (&[table], Near::default()), writer, (Purpose::Move, node))?;
         Ok(self.log.wait(last)?)
     }
 
@@ -409,6 +428,8 @@ impl<I: BothWays> Tiers<I> {
         let Writer { horizon, retired, .. } = writer;
         let at = (guard, Key { bytes: key, hash: 0 }, None);
         let number_of = |reference| self.number_of(guard, reference);
-        Ok(table.versions.tidy(at, horizon, retired, number_of, keep)?)
+        // Its memtable is of the active layer: a freeze leaves it.
+        let versions = &table.view(guard).active.versions;
+        Ok(versions.tidy(at, horizon, retired, number_of, keep)?)
     }
 }

@@ -1,4 +1,5 @@
-//! The pace of rewriting: for writers that find little room or none, and on request.
+//! Room for writes: the pace of rewriting and of dumps, for writers that find little room or none, and on
+//! request.
 
 use super::rewrite::Demand;
 use super::write::Purpose;
@@ -9,6 +10,7 @@ use crate::types::error::Error;
 use crate::walk::patience::Patience;
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::BothWays;
+use quipu_parts::runs::Compact;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,6 +18,8 @@ use std::sync::atomic::Ordering;
 const LEAST: u64 = 32;
 /// Ahead of need, one that gives back one part in so many.
 const LEAST_AHEAD: u64 = 4;
+/// If there are levels: a dump gives all back, and writes each record once more, to a slower place.
+const LEAST_BEFORE_DUMPS: u64 = 2;
 
 impl<I: BothWays> Tiers<I> {
     /// Zones that a write leaves free.
@@ -41,36 +45,97 @@ impl<I: BothWays> Tiers<I> {
         space.shortage(space.zone_size(), self.reserve).into()
     }
 
-    /// Free zones below which memtables are rewritten ahead of need.
+    /// Free zones below which room is made ahead of need: half of them, if there are levels to dump to.
     fn low_water(&self) -> u32 {
-        self.reserve + (self.log.heap().space().zone_count() / 16).max(1)
+        let zones = self.log.heap().space().zone_count();
+        match (self.dumper.is_there(), self.dumper.at) {
+            (true, Some(used)) => zones - used,
+            (true, None) => self.reserve + zones.saturating_sub(self.reserve) / 2,
+            (false, _) => self.reserve + (zones / 16).max(1),
+        }
     }
 
     /// An error if writes are refused. Makes some room ahead of a write, if little is left. The caller holds
     /// no lock.
     #[inline(always)]
-    pub(super) fn relieve(&self) -> Result<(), Error> {
+    pub(super) fn relieve(&self, session: &mut Session<I>) -> Result<(), Error> {
         self.admission.admit()?;
         let left = self.log.heap().space().free_zones();
         if left < self.low_water() {
-            self.relieve_some(left);
+            self.relieve_some(left, &mut session.writer.unpaced);
         }
         Ok(())
     }
 
     /// Takes a step of the cleaner's work. Its error fails no write: the write meets its own errors.
     #[cold]
-    fn relieve_some(&self, left: u32) {
+    fn relieve_some(&self, left: u32, unpaced: &mut u64) {
         let has_cleaner = self.rewriter.bell.ring();
+        if self.dumper.is_there() {
+            if self.dumper.bell.ring() {
+                let all = self.log.heap().space().zone_count() - self.reserve;
+                let used = all.saturating_sub(left.saturating_sub(self.reserve));
+                return self.dumper.pace.keep(self.region(), unpaced, used, all);
+            }
+            let _ = self.dump_step();
+            let _ = self.compact_step(Compact::Due);
+            return;
+        }
         let is_due = !has_cleaner || left <= self.reserve;
         // The search for a memtable looks at all of them: in vain, until zones have come or gone.
         if !is_due || self.rewriter.nothing_at.load(Ordering::Relaxed) == left {
             return;
         }
         self.rewriter.stalls.note_help();
-        let has_worked = self.rewrite_step(&Demand { least: LEAST_AHEAD, numbers: 0..u64::MAX });
+        let has_worked = self.rewrite_step(&Demand { least: self.least_ahead(), numbers: 0..u64::MAX });
         let nothing_at = if matches!(has_worked, Ok(true)) { u32::MAX } else { left };
         self.rewriter.nothing_at.store(nothing_at, Ordering::Relaxed);
+    }
+
+    /// The part, as a divisor, that a memtable gives back which is rewritten ahead of need.
+    fn least_ahead(&self) -> u64 {
+        if self.dumper.is_there() { LEAST_BEFORE_DUMPS } else { LEAST_AHEAD }
+    }
+
+    /// Dumps a table, if that is due, and no memtable gives back half of itself. `false` if there is nothing to
+    /// do, or if another thread is at it.
+    pub(super) fn dump_step(&self) -> Result<bool, Error> {
+        let left = self.log.heap().space().free_zones();
+        if !self.dumper.is_there() || left >= self.low_water() {
+            return Ok(false);
+        }
+        let Some(mut dumping) = self.dumper.try_lock() else { return Ok(false) };
+        if self.rewrite_step(&Demand { least: LEAST_BEFORE_DUMPS, numbers: 0..u64::MAX })? {
+            return Ok(true);
+        }
+        let Some(table) = self.to_dump(&dumping) else { return Ok(false) };
+        self.dump(&mut dumping, &table)?;
+        drop(dumping);
+        self.release_all_ripe();
+        self.dumper.pace.unmerged(self.most_unmerged());
+        self.compactor.bell.ring();
+        Ok(true)
+    }
+
+    /// Dumps the tables that have something on levels, and compacts these.
+    fn dump_further(&self) -> Result<(), Error> {
+        for table in self.tables.all() {
+            let mut dumping = self.dumper.lock();
+            if dumping.has_levels(&table) {
+                self.dump(&mut dumping, &table)?;
+            }
+        }
+        self.compact_step(Compact::All).map(drop)
+    }
+
+    /// A piece of the work of the thread that dumps.
+    pub(super) fn dump_ahead(&self) -> Progress {
+        match self.dump_step() {
+            Ok(true) => Progress::More,
+            Ok(false) => Progress::Enough,
+            // A full disk, perhaps.
+            Err(_) => Progress::Stuck,
+        }
     }
 
     /// Makes room for a write that met this error, or returns it. The caller holds no lock.
@@ -86,7 +151,8 @@ impl<I: BothWays> Tiers<I> {
         self.rewriter.stalls.waiting(self.region(), || {
             self.end(session);
             let space = self.log.heap().space();
-            let demand = Demand { least: LEAST, numbers: 0..self.log.heap().clock().draw(space) };
+            let least = if self.dumper.is_there() { LEAST_BEFORE_DUMPS } else { LEAST };
+            let demand = Demand { least, numbers: 0..self.log.heap().clock().draw(space) };
             let (mut patience, mut has_sealed) = (Patience::new(self.region()), false);
             loop {
                 self.release_all_ripe();
@@ -97,6 +163,15 @@ impl<I: BothWays> Tiers<I> {
                 if !has_worked && !has_sealed {
                     has_sealed = true;
                     self.seal_superseded()?;
+                    continue;
+                }
+                // A dump that another thread is at will soon be over.
+                let is_busy = self.dumper.is_busy();
+                if !has_worked && (is_busy || self.dump_step()?) {
+                    patience = Patience::new(self.region());
+                    if is_busy {
+                        patience.lasts();
+                    }
                     continue;
                 }
                 // Readers that were here when the last memtable was rewritten will soon have left.
@@ -120,7 +195,7 @@ impl<I: BothWays> Tiers<I> {
         if self.log.heap().space().free_zones() >= self.low_water() {
             return Progress::Enough;
         }
-        match self.rewrite_step(&Demand { least: LEAST_AHEAD, numbers: 0..u64::MAX }) {
+        match self.rewrite_step(&Demand { least: self.least_ahead(), numbers: 0..u64::MAX }) {
             Ok(true) => Progress::More,
             Ok(false) | Err(_) => Progress::Stuck,
         }
@@ -130,6 +205,7 @@ impl<I: BothWays> Tiers<I> {
     pub(super) fn rewrite_all(&self) -> Result<(u64, u64), Error> {
         self.admission.admit()?;
         let before = self.rewriter.done();
+        self.dump_further()?;
         self.release_all_ripe();
         let space = self.log.heap().space();
         self.sweep_all()?;

@@ -84,15 +84,15 @@ fn copy<I: BothWays>(
         let created = into.create_table(&table.subtable.name)?;
         session = session.on(created.id)?;
     }
-    let mut scan = table.versions.scan_from(&[]);
+    let versions = &table.view(guard).active.versions;
+    let mut scan = versions.scan_from(&[]);
     let number_of = |reference| tiers.told_number(guard, reference);
     let noted = Noted::default();
     let mut look = Look { limit: AT_ONCE, up_to: u64::MAX, prefetch: |_| (), number_of, noted };
     let now = tiers.region().now();
     let (mut found, mut keys, mut has_more) = (Vec::with_capacity(AT_ONCE), 0, true);
     while has_more {
-        has_more =
-            table.versions.next_in_order(guard, &mut scan, &mut look, |_, version| found.push(version))?;
+        has_more = versions.next_in_order(guard, &mut scan, &mut look, |_, version| found.push(version))?;
         // Records that are put together take less room.
         let mut pairs = Vec::with_capacity(AT_ONCE);
         for version in found.drain(..) {
@@ -134,7 +134,11 @@ fn lost_keys<I: BothWays>(
         let (mut is_old, mut older) = (false, None);
         for table in tables.iter().filter(is_own) {
             let at = (guard, Key { bytes: &key, hash: 0 }, None);
-            let found = table.versions.get(at, || u64::MAX, |found| tiers.told_number(guard, found))?;
+            let found = table.view(guard).active.versions.get(
+                at,
+                || u64::MAX,
+                |found| tiers.told_number(guard, found),
+            )?;
             let list = ranges.get(&table.subtable.created);
             is_old |= found.is_some_and(|found| found.number >= number)
                 || list.is_some_and(|list| list.deletes(&key, number, u64::MAX));

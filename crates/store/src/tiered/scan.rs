@@ -1,8 +1,14 @@
 //! Keys in order, from both ends, as they were at a number.
+//!
+//! As long as a table has one layer and no levels, its keys are looked up here. Otherwise [`merge`](super::merge)
+//! finds them.
 
+use super::merge::{Merge, Sight};
 use super::table::Table;
+use super::view::View;
 use super::{Session, Tiers};
 use crate::engine::{NOW, Removal};
+use crate::options::Twin;
 use crate::types::error::{Error, damaged_at};
 use crate::types::iter::Pair;
 use crate::walk::bounds::{is_above, is_below};
@@ -32,12 +38,15 @@ pub(super) struct Scan<'g, I: BothWays> {
     now: u64,
     from: Bound<Cow<'g, [u8]>>,
     to: Bound<Cow<'g, [u8]>>,
+    view: &'g View<I>,
     front: Option<I::Scan>,
     back: Option<I::ScanBack>,
+    /// In place of these, if the table has more than one layer.
+    merges: [Option<Merge<'g, I>>; 2],
     /// Found and not told yet, at the front and at the back.
-    found: [VecDeque<Result<RecordFound<'g>, Error>>; 2],
+    found: [VecDeque<Pair<'g>>; 2],
     /// The last keys that the front and the back have told.
-    told: [Option<&'g [u8]>; 2],
+    told: [Option<Cow<'g, [u8]>>; 2],
     ended: bool,
     /// For the keys that are looked up together.
     noted: Noted,
@@ -56,6 +65,8 @@ impl<'g, I: BothWays> Scan<'g, I> {
         let now = tiers.region().now();
         let snapshot = (at == NOW).then(|| tiers.snapshots.take(|| tiers.log.visible()));
         let at = snapshot.as_ref().map_or(at, Snapshot::number);
+        // Behind the number: all items up to it are in a layer of this view, or on its levels.
+        let view = table.view(guard);
         Ok(Scan {
             tiers,
             guard,
@@ -65,10 +76,12 @@ impl<'g, I: BothWays> Scan<'g, I> {
             now,
             from,
             to,
+            view,
             front: None,
             back: None,
+            merges: [None, None],
             found: Default::default(),
-            told: [None; 2],
+            told: [None, None],
             ended: false,
             noted: Noted::default(),
         })
@@ -78,8 +91,8 @@ impl<'g, I: BothWays> Scan<'g, I> {
     #[inline]
     fn advance<const BACK: bool>(&mut self) -> Option<Pair<'g>> {
         while !self.ended {
-            let record = match self.found[usize::from(BACK)].pop_front() {
-                Some(Ok(record)) => record,
+            let (key, value) = match self.found[usize::from(BACK)].pop_front() {
+                Some(Ok(pair)) => pair,
                 Some(Err(error)) => return Some(Err(error)),
                 None => match self.look::<BACK>() {
                     Ok(true) => continue,
@@ -90,19 +103,19 @@ impl<'g, I: BothWays> Scan<'g, I> {
                     }
                 },
             };
-            let (key, [front, back]) = (record.key, self.told);
-            let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
+            let [front, back] = &self.told;
+            let (is_above, is_below) = (is_above(&self.from, &key), is_below(&self.to, &key));
             let is_beyond = if BACK {
-                !is_above || front.is_some_and(|told| key <= told)
+                !is_above || front.as_ref().is_some_and(|told| key <= *told)
             } else {
-                !is_below || back.is_some_and(|told| key >= told)
+                !is_below || back.as_ref().is_some_and(|told| key >= *told)
             };
             if is_beyond {
                 break;
             }
             if is_above && is_below {
-                self.told[usize::from(BACK)] = Some(key);
-                return Some(Ok((Cow::Borrowed(key), Cow::Borrowed(record.value))));
+                self.told[usize::from(BACK)] = Some(key.clone());
+                return Some(Ok((key, value)));
             }
         }
         self.ended = true;
@@ -111,8 +124,11 @@ impl<'g, I: BothWays> Scan<'g, I> {
 
     /// Looks up the next keys of an end; `false` if there are none.
     fn look<const BACK: bool>(&mut self) -> Result<bool, Error> {
-        let Scan { tiers, guard, table, at, now, from, to, front, back, found, noted, .. } = self;
-        let (tiers, guard, versions) = (*tiers, *guard, &table.versions);
+        if !self.view.is_alone() {
+            return self.look_in_all::<BACK>();
+        }
+        let Scan { tiers, guard, table, at, now, from, to, front, back, found, noted, view, .. } = self;
+        let (tiers, guard, versions) = (*tiers, *guard, &view.active.versions);
         let prefetch = |reference| {
             let place = tiers.log.heap().resolve(reference);
             tiers.region().prefetch(place);
@@ -126,7 +142,9 @@ impl<'g, I: BothWays> Scan<'g, I> {
             list.is_some_and(|list| list.deletes(record.key, number, *at))
         };
         let note = |key: &[u8], version: Version| match tiers.value_of(guard, key, &version, || *now) {
-            Ok(Some(record)) if !is_deleted(&record, version.number) => found.push_back(Ok(record)),
+            Ok(Some(record)) if !is_deleted(&record, version.number) => {
+                found.push_back(Ok((record.key.into(), record.value.into())));
+            }
             Ok(_) => {}
             Err(error) => found.push_back(Err(error)),
         };
@@ -134,15 +152,36 @@ impl<'g, I: BothWays> Scan<'g, I> {
             let scan = back.get_or_insert_with(|| versions.scan_back_from(to.as_ref().map(|key| &**key)));
             versions.prev_in_order(guard, scan, &mut look, note)?
         } else {
-            let start = match &*from {
-                Bound::Included(key) | Bound::Excluded(key) => key,
-                Bound::Unbounded => &[][..],
-            };
-            let scan = front.get_or_insert_with(|| versions.scan_from(start));
+            let scan = front.get_or_insert_with(|| versions.scan_from(first_of(from)));
             versions.next_in_order(guard, scan, &mut look, note)?
         };
         *noted = look.noted;
         Ok(has_more)
+    }
+}
+
+/// The key at which a scan from this bound begins.
+fn first_of<'b>(from: &'b Bound<Cow<'_, [u8]>>) -> &'b [u8] {
+    match from {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => &[],
+    }
+}
+
+impl<'g, I: BothWays> Scan<'g, I> {
+    /// As [`look`](Scan::look), in all layers and on the levels.
+    #[inline(never)]
+    fn look_in_all<const BACK: bool>(&mut self) -> Result<bool, Error> {
+        let Scan { tiers, guard, table, view, at, now, .. } = *self;
+        let (merge, found) = (&mut self.merges[usize::from(BACK)], &mut self.found[usize::from(BACK)]);
+        let is_mixed = tiers.twin == Some(Twin::LevelsOfAnotherView);
+        let places = (if is_mixed { table.view(guard) } else { view }, &view.levels);
+        let merge = merge.get_or_insert_with(|| match BACK {
+            true => Merge::back_from(places, self.to.as_ref().map(|key| &**key), at),
+            false => Merge::from(places, first_of(&self.from), at),
+        });
+        merge.find::<BACK>(&Sight { tiers, guard, table, at, now }, AT_ONCE, found)?;
+        Ok(!found.is_empty())
     }
 }
 

@@ -2,13 +2,13 @@
 
 use super::Tiers;
 use super::ranges::Ranges;
+use super::view::{Layer, View};
 use crate::types::error::Error;
 use crate::types::table::{Table as Handle, TableId, TableStats};
-use quipu_parts::epoch::Collector;
+use quipu_parts::epoch::{Collector, Current};
 use quipu_parts::heap::chain::{ChainHeap, Subtable};
 use quipu_parts::index::BothWays;
 use quipu_parts::sync::SpinLock;
-use quipu_parts::versions::Versions;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,9 @@ pub(super) struct Table<I: BothWays> {
     pub(super) number: usize,
     pub(super) id: TableId,
     pub(super) subtable: Subtable,
-    pub(super) versions: Versions<I>,
+    pub(super) view: Current<View<I>>,
+    /// Held for a change of the view.
+    pub(super) changing: SpinLock<()>,
     /// Range tombstones whose keys are not swept.
     pub(super) ranges: Ranges,
     is_dropped: AtomicBool,
@@ -30,7 +32,7 @@ pub(super) struct Table<I: BothWays> {
 
 /// All tables.
 pub(super) struct Tables<I: BothWays> {
-    index: fn() -> I,
+    pub(super) index: fn() -> I,
     epochs: Collector,
     /// Of the pool, in the handles of its tables.
     pool: u64,
@@ -110,14 +112,19 @@ impl<I: BothWays> Tables<I> {
             all.next += 1;
             all.next - 1
         };
-        Arc::new(Table {
+        let table = Table {
             number,
             id: TableId { pool: self.pool, created: subtable.created },
             subtable,
-            versions: Versions::new(index, self.epochs.clone()),
+            view: Current::default(),
+            changing: SpinLock::default(),
             ranges: Ranges::default(),
             is_dropped: AtomicBool::new(false),
-        })
+        };
+        let active = Layer::new(0, index, &self.epochs);
+        let view = View { active, frozen: None, levels: None };
+        table.view.replace(&self.epochs.register().pin(), Some(view));
+        Arc::new(table)
     }
 
     fn add(&self, table: Arc<Table<I>>) {
@@ -186,12 +193,17 @@ impl<I: BothWays> Tiers<I> {
         // No memtable of it is rewritten meanwhile.
         let mut worker = self.rewriter.worker();
         worker.leave(id.created);
+        // Nothing of it is published meanwhile.
+        let changing = table.changing.lock();
         // The run begins, durably, before anything changes.
         self.log.heap().clock().begin(self.log.heap().space());
         let dropped = self.log.drop_subtable(table.number, &table.subtable, &self.anchor)?;
         table.is_dropped.store(true, Ordering::Release);
         self.tables.all.lock().tables.retain(|other| !Arc::ptr_eq(other, &table));
-        self.retire_all(&mut worker, dropped.memtables);
+        let guard = worker.participant.pin();
+        self.retire_all(&guard, dropped.memtables);
+        drop(changing);
+        self.leave_levels(&guard, &table);
         Ok(())
     }
 

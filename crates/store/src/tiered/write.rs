@@ -1,6 +1,7 @@
 //! The life of a write, from top to bottom.
 
 use super::table::Table;
+use super::view::{Layer, View};
 use super::{Session, Tiers, Writer};
 use crate::engine::{AT_ONCE, Decide, Decision};
 use crate::options::{Granted, Twin};
@@ -35,6 +36,27 @@ impl Purpose {
     }
 }
 
+/// A place near a key in the index of a layer.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Near {
+    layer: u64,
+    place: Option<u64>,
+}
+
+impl Near {
+    /// The place for a write of this key, which is asked for ahead.
+    #[inline]
+    fn to_write<I: BothWays>(view: &View<I>, key: Key<'_>) -> Near {
+        Near { layer: view.active.above, place: view.active.versions.index().prefetch_to_write(key) }
+    }
+
+    /// The place, if it is one of this layer.
+    #[inline]
+    pub(super) fn of<I: BothWays>(self, layer: &Layer<I>) -> Option<u64> {
+        self.place.filter(|_| self.layer == layer.above)
+    }
+}
+
 impl<I: BothWays> Tiers<I> {
     /// Writes a record without a look at the old one.
     #[inline]
@@ -46,7 +68,7 @@ impl<I: BothWays> Tiers<I> {
             let Session { participant, table, writer, node } = session;
             let guard = participant.pin();
             tiers.stripes.prefetch(key.hash);
-            let near = table.versions.index().prefetch_to_write(key);
+            let near = Near::to_write(table.view(&guard), key);
             writer.item.clear();
             writer.item.chunk(table.number).push(content);
             let stripe = tiers.lock(key.hash);
@@ -72,20 +94,20 @@ impl<I: BothWays> Tiers<I> {
             let guard = participant.pin();
             table.check()?;
             tiers.stripes.prefetch(key.hash);
-            let near = table.versions.index().prefetch_to_write(key);
+            let near = Near::to_write(table.view(&guard), key);
             let stripe = tiers.lock(key.hash);
-            let (number, record) = tiers.newest(&guard, table, key, near)?;
-            let entry = record.map(|record| Entry {
-                value: record.value,
-                expiry: Expiry::of_field(record.expires),
-                version: Some(record.version),
+            let (number, found) = tiers.newest(&guard, table, key, near)?;
+            let entry = found.as_ref().map(|found| Entry {
+                value: &found.value,
+                expiry: Expiry::of_field(found.expires),
+                version: Some(found.version),
             });
             let content = match decide.decide(entry) {
                 Decision::Put(value, expiry) => {
                     tiers.check_value(value)?;
                     Some(Content { expires: expiry.field(), ..Content::value(bytes, value) })
                 }
-                Decision::Delete if record.is_some() => Some(Content::tombstone(bytes)),
+                Decision::Delete if found.is_some() => Some(Content::tombstone(bytes)),
                 Decision::Delete | Decision::Keep => None,
             };
             let last = match content {
@@ -170,7 +192,7 @@ impl<I: BothWays> Tiers<I> {
             let (mut tables, mut hashes) = (Vec::<&Arc<Table<I>>>::new(), Vec::with_capacity(AT_ONCE));
             for (table, content) in writes.clone() {
                 let key = tiers.key(content.key);
-                table.versions.index().prefetch_to_write(key);
+                table.view(&guard).active.versions.index().prefetch_to_write(key);
                 writer.item.chunk(table.number).push(&content);
                 hashes.push(key.hash);
                 if tables.iter().all(|other| other.number != table.number) {
@@ -178,7 +200,7 @@ impl<I: BothWays> Tiers<I> {
                 }
             }
             let stripes = tiers.lock_all(hashes.into_iter());
-            let last = tiers.write(&guard, (&tables, None), writer, (purpose, *node))?;
+            let last = tiers.write(&guard, (&tables, Near::default()), writer, (purpose, *node))?;
             drop(stripes);
             tiers.acknowledge(last)
         })
@@ -192,7 +214,7 @@ impl<I: BothWays> Tiers<I> {
         purpose: &Cell<Purpose>,
         mut write: impl FnMut(&Self, &mut Session<I>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.relieve()?;
+        self.relieve(session)?;
         loop {
             match write(self, session) {
                 // A full disk has no more room when zones are free.
@@ -208,11 +230,11 @@ impl<I: BothWays> Tiers<I> {
     pub(super) fn write(
         &self,
         guard: &Guard<'_>,
-        (tables, near): (&[&Arc<Table<I>>], Option<u64>),
+        (tables, near): (&[&Arc<Table<I>>], Near),
         writer: &mut Writer,
         (purpose, node): (Purpose, Option<Node>),
     ) -> Result<u64, Error> {
-        let Writer { item, horizon, retired } = writer;
+        let Writer { item, horizon, retired, unpaced } = writer;
         tables.iter().try_for_each(|table| table.check())?;
         if self.is_full_for(purpose) {
             return Err(self.full());
@@ -224,6 +246,9 @@ impl<I: BothWays> Tiers<I> {
         let publish = |written: &Written<'_>| {
             assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
             let table = tables.iter().find(|table| table.number == written.table).expect("one of the item's");
+            // The view of now: the layer of its memtable may be younger than the guard.
+            let layer = table.view(guard).layer_of(written.memtable);
+            let near = near.of(layer);
             for record in written.records() {
                 let RecordFound { key, value, version, sequence, .. } = record;
                 if record.kind == Kind::Range {
@@ -238,7 +263,7 @@ impl<I: BothWays> Tiers<I> {
                 let new = Version::new(sequence, record.reference, record.kind == Kind::Tombstone);
                 // A damaged record may tell any number.
                 let number_of = |reference| self.told_number(guard, reference).min(sequence - 1);
-                let superseded = table.versions.insert(at, new, horizon, retired, number_of);
+                let superseded = layer.versions.insert(at, new, horizon, retired, number_of);
                 if let Some(version) = superseded.expect("this index never fails") {
                     self.note_dead(&version);
                 }
@@ -249,7 +274,9 @@ impl<I: BothWays> Tiers<I> {
                 hears(place.first..=place.last);
             }
         };
+        let len = item.len();
         let last = self.log.write(item, supply, granted, publish)?;
+        *unpaced += len;
         mourner.dismiss();
         Ok(last)
     }

@@ -54,6 +54,8 @@ pub struct Capabilities {
     pub(crate) least_zone: u64,
     /// Whether a clean close leaves a checkpoint.
     pub checkpoints: bool,
+    /// Whether data for which the pool has no room go to levels on a disk.
+    pub levels: bool,
     /// Whether records of one size are updated in place.
     pub updates_in_place: bool,
     /// Whether one of two puts that meet at a key may return for the other.
@@ -87,6 +89,7 @@ impl Capabilities {
         pools_below: u64::MAX,
         least_zone: 64 << 10,
         checkpoints: false,
+        levels: false,
         updates_in_place: false,
         eliminates: false,
         publishes_late: false,

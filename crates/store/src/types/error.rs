@@ -4,6 +4,7 @@ use quipu_medium::MediumError;
 use quipu_parts::commit::Failed;
 use quipu_parts::heap::segments::HeapError;
 use quipu_parts::index::IndexError;
+use quipu_parts::runs::{NameError, RunsError};
 use quipu_parts::space::{Shortage, Space, SpaceError};
 
 /// Why a call failed. Nothing was changed unless the variant says so.
@@ -135,6 +136,16 @@ pub enum Error {
     /// The medium failed.
     #[error(transparent)]
     Medium(#[from] MediumError),
+    /// The levels of a table failed. A write has not happened then.
+    #[error(transparent)]
+    Levels(#[from] RunsError),
+    /// The levels of a table failed in the middle of a change, and take no other. The pool takes writes as
+    /// long as its own space lasts.
+    #[error("{what}")]
+    LevelsStopped {
+        /// The failure.
+        what: String,
+    },
 }
 
 /// The caller's next step.
@@ -224,7 +235,11 @@ impl Error {
             | Error::NoTable { .. }
             | Error::TableDropped
             | Error::Option(_) => ErrorKind::Argument,
-            Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }) => ErrorKind::Room,
+            Error::PoolFull { .. }
+            | Error::Medium(MediumError::DiskFull { .. })
+            | Error::Levels(RunsError::Full { .. }) => ErrorKind::Room,
+            Error::Levels(RunsError::Damaged { .. }) => ErrorKind::Damaged,
+            Error::Levels(_) | Error::LevelsStopped { .. } => ErrorKind::System,
             Error::Medium(MediumError::InUse { .. }) | Error::ClientsOpen { .. } => ErrorKind::InUse,
             Error::Damaged(_) => ErrorKind::Damaged,
             Error::NewerFormat { .. } => ErrorKind::NotAPool,
@@ -259,6 +274,15 @@ impl From<SpaceError> for Error {
 impl From<Shortage> for Error {
     fn from(Shortage { zones, wanted, free, .. }: Shortage) -> Error {
         Error::PoolFull { zones, wanted, free }
+    }
+}
+
+impl From<NameError> for Error {
+    fn from(error: NameError) -> Error {
+        match error {
+            NameError::NotNamed(error) => Error::Levels(error),
+            NameError::Poisoned(_) => Error::LevelsStopped { what: error.to_string() },
+        }
     }
 }
 

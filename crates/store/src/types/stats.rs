@@ -67,6 +67,22 @@ pub struct Stats {
     pub index_pm_bytes: u64,
     /// Splits of the index since open.
     pub index_splits: u64,
+    /// Files of levels, below the pool.
+    pub level_files: u64,
+    /// Bytes of these.
+    pub level_bytes: u64,
+    /// Records in these, superseded ones included.
+    pub level_records: u64,
+    /// Bytes by which levels are larger than they should be: compaction is behind.
+    pub level_debt: u64,
+    /// Bytes of DRAM that levels take beside their cache.
+    pub level_dram: u64,
+    /// Bytes of files that dumps have written since open.
+    pub dumped_bytes: u64,
+    /// Pauses of writers since open that keep the pace of dumps and of compaction.
+    pub paced_writes: u64,
+    /// How long they took together, in milliseconds.
+    pub paced_ms: u64,
     /// Records that splits had to read because the index had used up its stored hash bits.
     pub index_records_read: u64,
 }

@@ -206,5 +206,20 @@ twins! {
     xp_range_swept_early: XP, Broken::Store(Twin::RangeSweptEarly), &["no prefix is the snapshot"], ANY, &[1, 2, 3];
     /// Its copy keeps its number.
     xp_range_copy_renewed: XP, Broken::Store(Twin::RangeCopyRenewed), &[NOT_FROM_THERE, NOT_HAD], ANY, &[3, 10, 14];
+    /// On the levels there may be something older than the oldest memtable.
+    xp_levels_forgotten: XP, Broken::Store(Twin::LevelsForgotten), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1];
+    xp_range_forgotten_early: XP, Broken::Store(Twin::RangeForgottenEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1];
+    xp_flushed_before_published: XP, Broken::Store(Twin::FlushedBeforePublished), &[NOT_FROM_THERE], ANY, &[1];
+    xp_released_before_flushed: XP, Broken::Store(Twin::ReleasedBeforeFlushed), &[NOT_FROM_THERE], ANY, &[1];
+    /// A deleted key returns.
+    xp_flushed_not_noted: XP, Broken::Store(Twin::FlushedNotNoted), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1];
+    xp_frozen_early: XP, Broken::Store(Twin::FrozenEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1];
+    xp_deletions_not_dumped: XP, Broken::Store(Twin::DeletionsNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1];
+    xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1];
+    xp_newer_runs_dropped: XP, Broken::Store(Twin::NewerRunsDropped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1];
+    xp_levels_of_another_view: XP, Broken::Store(Twin::LevelsOfAnotherView), &["Scan(", "Look: "], ANY, &[1];
+    xp_flushed_by_object: XP, Broken::Chain(ChainTwin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[1];
+    /// A word that recovery has acted on goes back after a second crash.
+    xp_found_not_flushed: XP, Broken::Chain(ChainTwin::FoundNotFlushed), &[NOT_FROM_THERE, NUMBERS], ANY, &[1];
     xp_recycled_early: XP, Broken::Store(Twin::RecycledEarly), &["Look: ", "Scan("], ANY, &[5, 9, 30];
 }

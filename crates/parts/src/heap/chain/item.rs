@@ -28,7 +28,8 @@ pub(super) struct ItemPiece {
 impl ItemPiece {
     pub fn written(&self) -> Written<'_> {
         let reference = self.reference.expect("it has been written");
-        Written { table: self.table, first: self.first, reference, chunk: &self.chunk }
+        let memtable = self.spot.expect("it has been placed").memtable;
+        Written { table: self.table, memtable, first: self.first, reference, chunk: &self.chunk }
     }
 }
 
@@ -36,6 +37,8 @@ impl ItemPiece {
 pub struct Written<'i> {
     /// Its subtable.
     pub table: usize,
+    /// The number of its memtable.
+    pub memtable: u64,
     /// The number of its first record; the others follow.
     pub first: u64,
     reference: Reference,

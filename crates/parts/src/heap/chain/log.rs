@@ -5,10 +5,11 @@ use super::chunk::Piece;
 use super::item::{Item, ItemPiece, Written};
 use super::memtable::{ChainHeap, ChainTwin, Memtable, NewMemtable, Supply};
 use super::recover::Recovered;
+use super::subtable::Subtable;
 use super::tail::{Full, Need, Tail};
 use super::walk::ChainError;
 use crate::commit::Ring;
-use crate::commit::ring::{Grants, Place, Poisoned};
+use crate::commit::ring::{Grants, Place, Poisoned, Turn};
 use crate::space::ZoneId;
 use crate::sync::{SpinGuard, SpinLock};
 use std::sync::Arc;
@@ -54,6 +55,11 @@ impl Tails {
     fn of(&mut self, table: usize) -> &mut Tail {
         let open = self.0[table].as_mut().expect("a table that is written to takes writes");
         open.tail.as_mut().expect("a memtable has been made ready")
+    }
+
+    /// Takes the end of a table that meets the condition away. The next write opens another memtable.
+    fn take_tail(&mut self, table: usize, meets: impl FnOnce(&Tail) -> bool) -> Option<Tail> {
+        self.0.get_mut(table)?.as_mut()?.tail.take_if(|tail| meets(tail))
     }
 
     fn needs(&self, table: usize) -> Result<Option<Need>, ChainError> {
@@ -295,19 +301,59 @@ impl ChainLog {
     pub fn seal(&self, table: usize) -> Result<(), Poisoned> {
         let alone = self.preparing.lock();
         let mut turn = self.ring.turn()?;
-        let open = turn.state().0.get_mut(table).and_then(Option::as_mut);
-        let Some(tail) = open.and_then(|open| open.tail.take_if(|tail| tail.has_chunks())) else {
-            return Ok(());
-        };
-        let (full, unused) = tail.close();
-        let last = full.last;
-        self.full.lock().push(full);
-        drop(turn);
-        unused.into_iter().for_each(|standby| self.give_up(&standby.memtable));
+        let tail = turn.state().take_tail(table, Tail::has_chunks);
+        let Some(last) = tail.as_ref().map(Tail::last) else { return Ok(()) };
+        self.close_tail(turn, tail);
         drop(alone);
         self.ring.wait(last)?;
         self.end_full();
         Ok(())
+    }
+
+    /// Ends all memtables of a table, and draws a number from the pool's clock that they are below and all later
+    /// ones are above. `begin` is told it before any of the later ones is there. When this returns, all items
+    /// of before are visible.
+    ///
+    /// # Errors
+    /// If the ring is poisoned.
+    pub fn freeze(&self, table: usize, begin: impl FnOnce(u64)) -> Result<u64, Poisoned> {
+        let (boundary, last) = self.begin_to_freeze(table, begin)?;
+        self.ring.wait(last)?;
+        self.end_full();
+        Ok(boundary)
+    }
+
+    /// A [freeze](ChainLog::freeze) that does not wait. Returns the number that it has drawn, and that of the
+    /// last item of before.
+    ///
+    /// # Errors
+    /// If the ring is poisoned.
+    #[doc(hidden)]
+    pub fn begin_to_freeze(&self, table: usize, begin: impl FnOnce(u64)) -> Result<(u64, u64), Poisoned> {
+        // Nobody opens a memtable meanwhile.
+        let alone = self.preparing.lock();
+        let boundary = self.heap.clock().draw(self.heap.space());
+        begin(boundary);
+        let mut turn = self.ring.turn()?;
+        let (last, tail) = (turn.last(), turn.state().take_tail(table, |_| true));
+        self.close_tail(turn, tail);
+        drop(alone);
+        Ok((boundary, last))
+    }
+
+    /// Ends the appending to a memtable, and gives up memtables without a chunk.
+    fn close_tail(&self, turn: Turn<'_, Tails>, tail: Option<Tail>) {
+        let has_chunks = tail.as_ref().is_some_and(Tail::has_chunks);
+        let (full, unused) = tail.map(Tail::close).unzip();
+        let empty = if has_chunks {
+            self.full.lock().extend(full);
+            None
+        } else {
+            full.map(|full| full.memtable)
+        };
+        drop(turn);
+        let unused = unused.flatten().map(|standby| standby.memtable);
+        unused.into_iter().chain(empty).for_each(|memtable| self.give_up(&memtable));
     }
 
     /// Releases a memtable.
@@ -366,15 +412,38 @@ impl ChainLog {
         self.memtables.lock().clone()
     }
 
+    /// Notes that all items that are visible now are durable, though parts of them may leave the pool.
+    fn raise_through(&self, anchor: &Anchor) {
+        if self.heap.holds(ChainTwin::ThroughNotRaised) {
+            anchor.raise(self.heap.region(), self.heap.certifier(), self.visible());
+        }
+    }
+
+    /// Notes that the memtables of a subtable up to a number are on its levels: the [anchor](Anchor) first, and
+    /// then the word of the subtable. Durable when this returns, and a crash before leaves the old word or the
+    /// new. Recovery releases these memtables.
+    pub fn note_flushed(&self, subtable: &Subtable, number: u64, anchor: &Anchor) {
+        self.raise_through(anchor);
+        let number = match self.heap.holds(ChainTwin::FlushedByObject) {
+            true => number,
+            false => {
+                let memtables = self.memtables();
+                let own = memtables.iter().filter(|memtable| {
+                    memtable.subtable() == subtable.created && memtable.number() <= number
+                });
+                own.map(|memtable| u64::from(memtable.object.0) + 1).max().unwrap_or_default()
+            }
+        };
+        self.heap.note_flushed(subtable, number);
+    }
+
     /// Releases memtables that have ended, whose records are all superseded, and that nobody reads any more.
     /// The anchor is raised first, as for a [drop](ChainLog::drop_subtable).
     pub fn release(&self, memtables: &[Arc<Memtable>], anchor: &Anchor) {
         if memtables.is_empty() {
             return;
         }
-        if self.heap.holds(ChainTwin::ThroughNotRaised) {
-            anchor.raise(self.heap.region(), self.heap.certifier(), self.visible());
-        }
+        self.raise_through(anchor);
         for memtable in memtables {
             self.give_up(memtable);
         }

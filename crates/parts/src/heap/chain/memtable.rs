@@ -56,6 +56,8 @@ pub enum ChainTwin {
     FoundNotFlushed,
     /// A subtable is dropped before the anchor says that its items were durable.
     ThroughNotRaised,
+    /// The objects of memtables that are on the levels are remembered, not their numbers.
+    FlushedByObject,
     /// Zones and chunks of an earlier life of a memtable count; its certifier ignores lives too.
     LivesIgnored,
 }

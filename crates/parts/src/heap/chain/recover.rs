@@ -4,8 +4,8 @@
 //!    process alone they may be only in the processor's cache, and a later power failure would change them.
 //! 2. Walk over the memtables, and find the [cut](super::cut).
 //! 3. Flush the chunks that count and may not be durable yet.
-//! 4. End the open memtables of which something counts, and release the others. Give back zones without a
-//!    chunk.
+//! 4. End the open memtables of which something counts, and release the others, and those that are on the
+//!    levels of their subtable. Give back zones without a chunk.
 //!
 //! *Recovery may crash.* An item that does not count lacks a piece, or the item before it does not count
 //! either. Steps 3 and 4 only take chunks away that do not count, so that none of these items ever becomes
@@ -20,7 +20,7 @@ use super::memtable::{ChainHeap, ChainTwin, Memtable};
 use super::walk::{ChainError, ChunkFound, MISSING};
 use crate::space::{ObjectId, ZoneId};
 use quipu_medium::LINE;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use zerocopy::FromBytes;
 
 /// A memtable that holds accepted chunks. It has ended, and nobody appends to it again.
@@ -100,9 +100,9 @@ impl ChainHeap {
     ) -> Result<Recovered, E> {
         let through = anchor.through();
         let (found, orphans) = self.find()?;
-        let tables: BTreeSet<u64> = self.subtables()?.into_iter().map(|table| table.created).collect();
-        let is_named = |found: &Found| tables.contains(&found.memtable.subtable());
-        let (mut found, unnamed): (Vec<_>, Vec<_>) = found.into_iter().partition(is_named);
+        let tables = self.flushed()?;
+        let is_left = |found: &Found| self.is_left(&found.memtable, &tables);
+        let (mut found, gone): (Vec<_>, Vec<_>) = found.into_iter().partition(is_left);
         anchor.flush(self.region());
         self.region().fence();
         let mut evidence = Evidence::default();
@@ -115,7 +115,8 @@ impl ChainHeap {
             let last = found.trail.last().map(|chunk| chunk.fact.last());
             last.into_iter().chain([found.memtable.number()])
         });
-        let highest = numbers.chain(tables.last().copied()).max().unwrap_or_default();
+        let known = tables.iter().flat_map(|(created, flushed)| [*created, *flushed]);
+        let highest = numbers.chain(known).max().unwrap_or_default();
         let cut = evidence.cut(through, self.twin).map_err(ChainError::from)?;
         let left_open = found.iter().filter(|found| found.end.is_none()).count();
         let survey = Survey { highest: highest.max(cut), left_open };
@@ -123,8 +124,8 @@ impl ChainHeap {
         self.clock.pass(survey.highest);
         found.iter_mut().for_each(|found| found.trail.cut(cut));
         self.end_open(&found);
-        // Their subtables have been dropped.
-        unnamed.into_iter().for_each(|found| self.release_again(&found.memtable));
+        // The oldest first, so that no older version of a key is left without a newer one.
+        gone.into_iter().for_each(|found| self.release_again(&found.memtable));
         orphans.into_iter().for_each(|zone| self.space.release_zone(zone));
         let memtables = found.into_iter().filter_map(|found| self.tidied(found)).collect();
         Ok(Recovered { cut, memtables, survey })
@@ -137,12 +138,12 @@ impl ChainHeap {
     /// Damage of objects and headers.
     pub fn closed(&self, anchor: &Anchor) -> Result<Option<Recovered>, ChainError> {
         let (found, orphans) = self.find()?;
-        let tables: BTreeSet<u64> = self.subtables()?.into_iter().map(|table| table.created).collect();
-        let (mut cut, mut highest) = (anchor.through(), tables.last().copied().unwrap_or_default());
+        let tables = self.flushed()?;
+        let known = tables.iter().flat_map(|(created, flushed)| [*created, *flushed]);
+        let (mut cut, mut highest) = (anchor.through(), known.max().unwrap_or_default());
         let mut memtables = Vec::with_capacity(found.len());
         for Found { memtable, end, .. } in found {
-            let is_named = tables.contains(&memtable.subtable());
-            let Some((end, last)) = end.filter(|_| is_named) else { return Ok(None) };
+            let Some((end, last)) = end.filter(|_| self.is_left(&memtable, &tables)) else { return Ok(None) };
             (cut, highest) = (cut.max(last), highest.max(memtable.number()));
             memtable.note_end(end);
             memtables.push(RecoveredMemtable { memtable, end });
@@ -150,6 +151,21 @@ impl ChainHeap {
         let survey = Survey { highest: highest.max(cut), left_open: 0 };
         // One copy may be damaged, and the other one older.
         Ok((orphans.is_empty() && anchor.agrees()).then_some(Recovered { cut, memtables, survey }))
+    }
+
+    /// The subtables by the numbers that they were created with, each with the number up to which its memtables
+    /// are on its levels.
+    fn flushed(&self) -> Result<BTreeMap<u64, u64>, ChainError> {
+        Ok(self.subtables()?.into_iter().map(|table| (table.created, table.flushed)).collect())
+    }
+
+    /// Whether a memtable counts: its subtable has not been dropped, and it is not on the levels of that.
+    fn is_left(&self, memtable: &Memtable, tables: &BTreeMap<u64, u64>) -> bool {
+        let number = match self.holds(ChainTwin::FlushedByObject) {
+            true => memtable.number(),
+            false => u64::from(memtable.object.0) + 1,
+        };
+        tables.get(&memtable.subtable()).is_some_and(|flushed| number > *flushed)
     }
 
     /// The committed memtables by rising numbers, and the zones that none of them has. All that is read here

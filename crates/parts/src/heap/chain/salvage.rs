@@ -125,7 +125,7 @@ impl ChainHeap {
         for number in numbers.into_iter().filter(|_| is_damaged) {
             if tables.iter().all(|table| table.created != number) {
                 let name = named(&tables, number);
-                tables.push(Subtable { created: number, name, object: ObjectId(0) });
+                tables.push(Subtable { created: number, name, flushed: 0, object: ObjectId(0) });
             }
         }
         tables.sort_by_key(|table| table.created);
@@ -168,7 +168,10 @@ impl ChainHeap {
             remains.subtable = only.created;
             return true;
         }
-        let is_known = tables.iter().any(|table| table.created == bytes.subtable());
+        // One on the levels may have been released in part.
+        let counts =
+            |table: &Subtable| table.created == bytes.subtable() && table.flushed < bytes.life().number;
+        let is_known = tables.iter().any(counts);
         if !is_known || !remains.header.is_of(&bytes.life()) {
             return false;
         }

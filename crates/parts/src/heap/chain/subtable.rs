@@ -10,6 +10,7 @@ use crate::record::Certifier;
 use crate::space::{ObjectId, ObjectPool};
 use crate::table;
 use crate::table::Table;
+use quipu_medium::LINE;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -33,12 +34,17 @@ struct SubtableObject {
     created: U64,
     reserved_b: [u8; 40],
     name: [u8; NAME_MAX],
-    reserved_c: [u8; 64],
+    /// The number that memtables on the levels have at most, and 16 bits of a check: alone in its line.
+    flushed: U64,
+    reserved_c: [u8; 56],
 }
 
 const _: () = assert!(size_of::<SubtableObject>() == SUBTABLE_LEN as usize);
-/// The last line is for words that change.
-const PROVED: std::ops::Range<usize> = 8..std::mem::offset_of!(SubtableObject, reserved_c);
+/// The last line is for a word that changes.
+const PROVED: std::ops::Range<usize> = 8..FLUSHED_AT;
+const FLUSHED_AT: usize = std::mem::offset_of!(SubtableObject, flushed);
+/// Bits of its number.
+const NUMBER_BITS: u32 = 48;
 
 impl SubtableObject {
     fn new(certifier: &Certifier, object: ObjectId, created: u64, name: &str) -> SubtableObject {
@@ -50,7 +56,8 @@ impl SubtableObject {
             created: created.into(),
             reserved_b: [0; 40],
             name: [0; NAME_MAX],
-            reserved_c: [0; 64],
+            flushed: 0.into(),
+            reserved_c: [0; 56],
         };
         bytes.name[..name.len()].copy_from_slice(name.as_bytes());
         bytes.check.set(bytes.expected_check(certifier, object));
@@ -61,9 +68,25 @@ impl SubtableObject {
         certifier.check(certifier.life_key(0, 0), u64::from(object.0), &self.as_bytes()[PROVED])
     }
 
+    /// The number in the last line, if it proves itself.
+    fn flushed(&self, certifier: &Certifier) -> Option<u64> {
+        let word = self.flushed.get();
+        let number = word & ((1 << NUMBER_BITS) - 1);
+        (word == flushed_word(certifier, self.created.get(), number)).then_some(number)
+    }
+
     fn name(&self) -> Option<&str> {
         std::str::from_utf8(self.name.get(..usize::from(self.name_len.get()))?).ok()
     }
+}
+
+/// The word that tells that all memtables of a subtable up to a number are on its levels; 0 for none.
+fn flushed_word(certifier: &Certifier, created: u64, number: u64) -> u64 {
+    if number == 0 {
+        return 0;
+    }
+    let proof = certifier.check(certifier.life_key(created, 0), u64::MAX, &number.to_le_bytes());
+    number | proof >> NUMBER_BITS << NUMBER_BITS
 }
 
 /// A subtable.
@@ -73,6 +96,8 @@ pub struct Subtable {
     pub created: u64,
     /// Its name: 1 to [`NAME_MAX`] bytes.
     pub name: String,
+    /// When it was read, all its memtables up to this number were on its levels; 0 for none.
+    pub flushed: u64,
     pub(super) object: ObjectId,
 }
 
@@ -106,7 +131,16 @@ impl ChainHeap {
         self.region().write(at, bytes.as_bytes());
         self.region().persist(at, SUBTABLE_LEN);
         pool.commit(object);
-        Ok(Subtable { created, name: name.to_owned(), object })
+        Ok(Subtable { created, name: name.to_owned(), flushed: 0, object })
+    }
+
+    /// The word of [`ChainLog::note_flushed`].
+    pub(super) fn note_flushed(&self, subtable: &Subtable, number: u64) {
+        debug_assert!(number >> NUMBER_BITS == 0, "the clock does not come that far");
+        let at = self.subtables_pool().object_offset(subtable.object).expect("an object of this pool");
+        let at = at + FLUSHED_AT as u64;
+        self.region().store(at, flushed_word(&self.certifier, subtable.created, number));
+        self.region().persist(at, LINE);
     }
 
     /// The subtables of the pool, in the order in which they were created.
@@ -128,8 +162,12 @@ impl ChainHeap {
             let is_sound =
                 bytes.magic == MAGIC && bytes.check.get() == bytes.expected_check(&self.certifier, object);
             let name = bytes.name().filter(|_| is_sound).map(str::to_owned);
-            let name = name.ok_or(ChainError::Damaged { what: "the object of a table", offset: at })?;
-            Ok(Subtable { created: bytes.created.get(), name, object })
+            let damaged = |what| ChainError::Damaged { what, offset: at };
+            let name = name.ok_or(damaged("the object of a table"))?;
+            let flushed = bytes.flushed(&self.certifier);
+            let flushed =
+                flushed.ok_or(damaged("the word of a table that names its memtables on the levels"))?;
+            Ok(Subtable { created: bytes.created.get(), name, flushed, object })
         };
         pool.committed().into_iter().map(read)
     }
@@ -164,5 +202,5 @@ impl ChainLog {
 
 /// The fields of the object, for the check of `docs/FORMAT.md` against the code.
 pub(super) fn format_table() -> Table {
-    table!(SubtableObject: check, magic, name_len, reserved_a, created, reserved_b, name, reserved_c)
+    table!(SubtableObject: check, magic, name_len, reserved_a, created, reserved_b, name, flushed, reserved_c)
 }

@@ -48,6 +48,8 @@ pub struct Spot {
     pub zone: ZoneId,
     /// Its offset there.
     pub offset: u64,
+    /// The number of its memtable.
+    pub memtable: u64,
     pub(super) life: LifeKey,
     pub(super) place: u32,
     pub(super) prev: u32,
@@ -113,9 +115,10 @@ impl Tail {
         let full = if self.next + len > self.active.zone_size() { self.advance() } else { None };
         let place = self.active.place(self.slot, self.next);
         let (zone, offset, life, prev) = (self.zone, self.next, self.active.key, self.prev);
+        let memtable = self.active.number();
         (self.prev, self.last) = (place, last);
         self.next += len;
-        (Spot { zone, offset, life, place, prev }, full)
+        (Spot { zone, offset, memtable, life, place, prev }, full)
     }
 
     /// Goes on to the next zone, or to the next memtable.
@@ -133,6 +136,11 @@ impl Tail {
                 Some(full.close().0)
             }
         }
+    }
+
+    /// The last number of the item of the last chunk; 0 for none.
+    pub fn last(&self) -> u64 {
+        self.last
     }
 
     /// Whether its memtable has a chunk.

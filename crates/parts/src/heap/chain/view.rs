@@ -1,6 +1,6 @@
 //! Records in place.
 
-use super::layout::{ChainRecord, MOVED};
+use super::layout::{CHUNK_HEADER, ChainRecord, FIRST_CHUNK, MOVED};
 use super::memtable::ChainHeap;
 use super::walk::ChainError;
 use crate::heap::Reference;
@@ -74,6 +74,17 @@ impl ChainHeap {
         let shift = self.space.zone_size().trailing_zeros();
         let start = self.space.checked_zone_offset(reference.zone(shift)).unwrap_or(self.region().len());
         start + reference.offset(shift)
+    }
+
+    /// The key of the first record in a zone, as a sample of its keys.
+    ///
+    /// # Safety
+    /// The zone is one of a memtable that is not released meanwhile, and has a published record.
+    pub unsafe fn first_key(&self, zone: ZoneId) -> Option<Vec<u8>> {
+        let shift = self.space.zone_size().trailing_zeros();
+        let first = Reference::new(zone, FIRST_CHUNK + CHUNK_HEADER, shift);
+        // SAFETY: as the caller promises.
+        unsafe { self.record(first) }.ok().map(|record| record.key.to_vec())
     }
 
     /// The zone of a record.

@@ -4,7 +4,7 @@
 //! in pages of this process. Writes are refused at [admission](crate::background::Admission::admit), no job
 //! has a thread, and a close does nothing.
 
-use super::{Store, check_superblock, folder_of, open};
+use super::{Store, beside, check_superblock, open};
 use crate::designs::Design;
 use crate::engine::NO_SALVAGE;
 use crate::engine::site::{How, Opened, Site};
@@ -64,7 +64,7 @@ impl Store {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Store, Error> {
         let path = path.as_ref();
-        open(Region::open_read_only(path, options.medium)?, folder_of(path), options, progress)
+        open(Region::open_read_only(path, options.medium)?, beside(path), options, progress)
     }
 
     /// Copies records that prove themselves from the damaged pool at `path` into a new pool at `into`, of the
@@ -103,7 +103,7 @@ impl Store {
         let zone_size = options.zone_size.or(Some(superblock.zone_size()));
         let fresh = Options { design: Some(design), size, zone_size, ..options.clone() };
         let site =
-            Site { space: space.into(), folder: folder_of(path.as_ref()), options, how: How::Unrecovered };
+            Site { space: space.into(), beside: beside(path.as_ref()), options, how: How::Unrecovered };
         let Opened { engine, .. } = (design.recipe().open)(site)?;
         let store = Store::create(into.as_ref(), &fresh)?;
         let copied = engine.salvage(&wrong, options.recovery_threads, &store.engine, progress);

@@ -2,11 +2,13 @@
 
 use super::layout::{Summary, TableEntry, ZoneCounts};
 use crate::tiered::Tiers;
+use crate::tiered::table::Table;
 use crate::types::error::Error;
 use crate::walk::checkpoint::Writer;
 use quipu_parts::index::{BothWays, Image, Imaged};
 use quipu_parts::space::{CheckpointEntry, ZoneId};
 use quipu_parts::versions::Retired;
+use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// Writes a checkpoint of a store without users, whose memtables have ended, and returns its name for the
@@ -18,10 +20,14 @@ pub(in crate::tiered) fn save<I: BothWays + Imaged>(tiers: &Tiers<I>) -> Result<
     }
     let (heap, tables, participant) = (tiers.log.heap(), tiers.tables.all(), tiers.epochs.register());
     let (guard, mut retired) = (participant.pin(), Retired::default());
-    let settled = tables.iter().try_for_each(|table| table.versions.settle(&guard, &mut retired));
+    if tables.iter().any(|table| table.view(&guard).frozen.is_some()) {
+        return Ok(none);
+    }
+    let settle = |table: &Arc<Table<I>>| table.view(&guard).active.versions.settle(&guard, &mut retired);
+    let settled = tables.iter().try_for_each(settle);
     retired.defer(&guard);
     settled?;
-    let images = tables.iter().map(|table| table.versions.index().image(&guard));
+    let images = tables.iter().map(|table| table.view(&guard).active.versions.index().image(&guard));
     let Some(images) = images.collect::<Option<Vec<Image<'_>>>>() else { return Ok(none) };
 
     let mut zones: Vec<ZoneId> = tiers.log.memtables().iter().flat_map(|memtable| memtable.zones()).collect();

@@ -1,0 +1,136 @@
+//! Design `xp` with data larger than its pool: the rest is on levels, in files beside it.
+
+use quipu::{Client, Design, Error, ErrorKind, Levels, Options, Store, WriteBatch};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const POOL: u64 = 16 << 20;
+const VALUE: usize = 1000;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn options() -> Options {
+    Options::new().design(Design::XP).size(POOL).zone_size(64 << 10)
+}
+
+fn key(number: u64) -> Vec<u8> {
+    // Neighbours are far apart, so that every dump spans all keys.
+    format!("{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).into_bytes()
+}
+
+fn value(number: u64, generation: u64) -> Vec<u8> {
+    let mut value = format!("{number} {generation} ").into_bytes();
+    value.resize(VALUE, b'.');
+    value
+}
+
+/// Puts keys with values of a generation, in batches.
+fn fill(client: &mut Client, model: &mut Model, numbers: impl Iterator<Item = u64>, generation: u64) {
+    let numbers: Vec<u64> = numbers.collect();
+    for some in numbers.chunks(100) {
+        let mut batch = WriteBatch::new();
+        for number in some {
+            batch.put(&key(*number), &value(*number, generation));
+            model.insert(key(*number), value(*number, generation));
+        }
+        client.write(&batch).unwrap();
+    }
+}
+
+/// Compares all that a store has with the model: both ways, and key by key.
+fn compare(store: &Store, model: &Model) {
+    let client = store.client();
+    let guard = client.pin();
+    let found = guard.range(..).map(|pair| pair.map(|(key, value)| (key.into_owned(), value.into_owned())));
+    let found: Vec<_> = found.collect::<Result<_, _>>().unwrap();
+    assert_eq!(found.len(), model.len());
+    assert!(found.iter().map(|(key, value)| (key, value)).eq(model.iter()));
+    let back = guard.range(..).rev().map(|pair| pair.unwrap().0.into_owned());
+    assert!(back.eq(model.keys().rev().cloned()));
+    for number in (0..40_000).step_by(97) {
+        assert_eq!(client.get(&key(number)).unwrap(), model.get(&key(number)).cloned(), "{number}");
+    }
+}
+
+fn folder_of(pool: &Path) -> PathBuf {
+    pool.with_file_name("pool.runs")
+}
+
+#[test]
+fn data_larger_than_the_pool_are_there_in_order_and_after_reopening() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = folder.path().join("pool");
+    let mut model = Model::new();
+    let store = Store::create(&pool, &options()).unwrap();
+    let mut client = store.client();
+    fill(&mut client, &mut model, 0..40_000, 1);
+    let snapshot = store.snapshot().unwrap();
+    let before = model.clone();
+    fill(&mut client, &mut model, (0..40_000).step_by(3), 2);
+    for number in (0..40_000).step_by(7) {
+        assert_eq!(client.remove(&key(number)).unwrap(), model.remove(&key(number)).is_some());
+    }
+    let (from, to) = (b"4".to_vec(), b"5".to_vec());
+    client.delete_range(&from, &to).unwrap();
+    model.retain(|key, _| *key < from || *key >= to);
+    fill(&mut client, &mut model, (0..40_000).step_by(5), 3);
+    let stats = store.stats();
+    assert!(stats.level_bytes > 2 * POOL && stats.dumped_bytes > 2 * POOL, "{stats:?}");
+    compare(&store, &model);
+    let at = client.pin_at(&snapshot).unwrap();
+    let kept = at.range(..).map(|pair| pair.unwrap().0.into_owned());
+    assert!(kept.eq(before.keys().cloned()), "a snapshot keeps its keys on the levels too");
+    drop(at);
+    drop((client, snapshot));
+    assert!(store.check(&|_, _| {}).unwrap().is_sound());
+    store.close().unwrap();
+    let store = Store::open(&pool, &Options::new()).unwrap();
+    compare(&store, &model);
+    store.compact().unwrap();
+    compare(&store, &model);
+    let report = store.check(&|_, _| {}).unwrap();
+    assert!(report.is_sound() && report.keys == model.len() as u64, "{report:?}");
+    // As after a crash of the process.
+    drop(store);
+    let store = Store::open(&pool, &Options::new()).unwrap();
+    compare(&store, &model);
+}
+
+#[test]
+fn a_pool_whose_levels_are_missing_or_not_its_own_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = folder.path().join("pool");
+    let store = Store::create(&pool, &options()).unwrap();
+    fill(&mut store.client(), &mut Model::new(), 0..20_000, 1);
+    store.close().unwrap();
+    let error = Store::open(&pool, &Options::new().levels(Levels::Off)).unwrap_err();
+    assert!(error.to_string().contains("on levels"), "{error}");
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::rename(folder_of(&pool), &elsewhere).unwrap();
+    let error = Store::open(&pool, &Options::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+    let named = Options::new().levels(Levels::Folder(elsewhere.clone()));
+    let store = Store::open(&pool, &named).unwrap();
+    assert!(store.client().get(&key(7)).unwrap().is_some());
+    store.close().unwrap();
+    let other = Store::create(folder.path().join("other"), &options().levels(Levels::Folder(elsewhere)));
+    assert!(matches!(other, Err(Error::Levels(_))), "the folder is of another pool");
+}
+
+#[test]
+fn a_table_that_is_dropped_leaves_no_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = folder.path().join("pool");
+    let store = Store::create(&pool, &options()).unwrap();
+    let table = store.create_table("brief").unwrap();
+    fill(&mut store.client().on(&table).unwrap(), &mut Model::new(), 0..20_000, 1);
+    assert!(store.stats().level_bytes > 0);
+    store.drop_table(&table).unwrap();
+    assert_eq!(store.stats().level_bytes, 0);
+    store.compact().unwrap();
+    store.close().unwrap();
+    let store = Store::open(&pool, &Options::new()).unwrap();
+    assert_eq!(store.tables().unwrap().len(), 1);
+    let trees = std::fs::read_dir(folder_of(&pool)).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir());
+    assert_eq!(trees.count(), 0);
+}

@@ -1,0 +1,165 @@
+//! Compaction of the levels, and the range tombstones that it is done with.
+//!
+//! Runs are merged behind the seam; [`quipu_parts::runs::filter`] chooses the records that stay. The numbers
+//! at which somebody reads are taken before, so that more is kept than need be, and never less.
+//!
+//! *When a range tombstone leaves.* Its keys have been swept out of the active layer, which no older snapshot
+//! has hindered, and no layer is frozen, so all of them are on the levels. From then on they are in runs with
+//! ids below the next one, its *base*: no dump brings such keys, and each compaction applies it. Runs that are
+//! older and lie wholly in its range are dropped at once. When no run of its range has an id below the base, and readers
+//! of such runs have left, it deletes nothing any more.
+//!
+//! Source: section 3.3 of the paper, which leaves compaction to RocksDB, and has no range tombstones.
+
+use super::Tiers;
+use super::ranges::Swept;
+use super::table::Table;
+use super::view::LevelsInUse;
+use crate::background::{Bell, Progress};
+use crate::options::Twin;
+use crate::types::error::Error;
+use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::index::BothWays;
+use quipu_parts::runs::{Compact, Purge};
+use quipu_parts::sync::SpinLock;
+use quipu_parts::versions::RangeTombstone;
+use std::sync::Arc;
+
+/// The thread that compacts levels.
+pub(super) struct Compactor {
+    pub(super) bell: Arc<Bell>,
+    state: SpinLock<Compacting>,
+    /// Tables that have been dropped, and that readers have left.
+    dropped: Arc<SpinLock<Vec<u64>>>,
+}
+
+struct Compacting {
+    participant: Participant,
+    /// Range tombstones that delete nothing any more, by their tables and numbers; readers have left.
+    ripe: Arc<SpinLock<Vec<(u64, u64)>>>,
+}
+
+impl Compactor {
+    pub(super) fn new(epochs: &Collector) -> Compactor {
+        let state = Compacting { participant: epochs.register(), ripe: Arc::default() };
+        Compactor { bell: Arc::default(), state: SpinLock::new(state), dropped: Arc::default() }
+    }
+}
+
+impl<I: BothWays> Tiers<I> {
+    /// A piece of the work of the thread that compacts.
+    pub(super) fn compact_ahead(&self) -> Progress {
+        match self.compact_step(Compact::Due) {
+            Ok(true) => Progress::More,
+            Ok(false) => Progress::Enough,
+            Err(_) => Progress::Stuck,
+        }
+    }
+
+    /// Compacts the levels of each table, as far as it is due, or all. `false` if there was nothing to do, or if
+    /// another thread is at it.
+    pub(super) fn compact_step(&self, how: Compact) -> Result<bool, Error> {
+        let Some(mut compacting) = self.compactor.state.try_lock() else { return Ok(false) };
+        self.remove_dropped()?;
+        let mut has_worked = false;
+        for table in self.tables.all() {
+            has_worked |= self.compact_table(&mut compacting, &table, how)?;
+        }
+        self.dumper.pace.unmerged(self.most_unmerged());
+        Ok(has_worked)
+    }
+
+    /// Runs of the fullest first level.
+    pub(super) fn most_unmerged(&self) -> u64 {
+        let participant = self.epochs.register();
+        let guard = participant.pin();
+        let unmerged = |table: &Arc<Table<I>>| {
+            table.view(&guard).levels.as_ref().map_or(0, |levels| levels.runs.stats().first_level)
+        };
+        self.tables.all().iter().map(unmerged).max().unwrap_or_default()
+    }
+
+    fn compact_table(
+        &self,
+        compacting: &mut Compacting,
+        table: &Arc<Table<I>>,
+        how: Compact,
+    ) -> Result<bool, Error> {
+        let Compacting { participant, ripe } = compacting;
+        participant.collect();
+        for (id, number) in std::mem::take(&mut *ripe.lock()) {
+            let Ok(table) = self.tables.created(id) else { continue };
+            table.ranges.remove(&participant.pin(), number);
+            table.ranges.below().retain(|below| below.number != number);
+        }
+        let Some(levels) = table.view(&participant.pin()).levels.clone() else { return Ok(false) };
+        let runs = levels.runs.clone();
+        for range in self.based(&participant.pin(), table, &levels) {
+            let alone = table.changing.lock();
+            let newer = self.twin == Some(Twin::NewerRunsDropped);
+            let below = if newer { u64::MAX } else { range.number };
+            let dropped = runs.drop_range(&range.from, &range.to, below)?;
+            drop(alone);
+            if dropped > 0 {
+                table.use_levels(&participant.pin(), &runs);
+            }
+        }
+        let mut purge = Purge { now: self.region().now(), ..Purge::default() };
+        purge.ranges = table.ranges.get(&participant.pin()).cloned().unwrap_or_default();
+        self.snapshots.horizon(|| self.log.visible(), &mut purge.horizon);
+        let compacted = runs.compact(how, purge)?;
+        let guard = participant.pin();
+        if compacted.has_worked {
+            table.use_levels(&guard, &runs);
+        }
+        let is_left = |_range: &RangeTombstone, base| {
+            let lowest = table.view(&guard).levels.as_ref().and_then(|levels| levels.lowest_id());
+            lowest.is_some_and(|lowest| lowest < base)
+        };
+        let ranges = table.ranges.get(&guard).into_iter().flat_map(|list| list.iter());
+        for range in ranges {
+            let number = range.number;
+            let mut below = table.ranges.below();
+            let own = below.iter_mut().find(|below| below.number == number && !below.leaves);
+            let Some(own) = own.filter(|own| own.base.is_some_and(|base| !is_left(range, base))) else {
+                continue;
+            };
+            own.leaves = true;
+            let (ripe, done) = (ripe.clone(), (table.subtable.created, number));
+            // A reader may have found a record in an old run, and look at the list next.
+            guard.defer_to_anyone(Box::new(move || ripe.lock().push(done)));
+        }
+        Ok(compacted.has_worked)
+    }
+
+    /// Gives a base to those range tombstones of a table that may have one, and returns them.
+    fn based(&self, guard: &Guard<'_>, table: &Table<I>, levels: &LevelsInUse) -> Vec<RangeTombstone> {
+        let list = table.ranges.get(guard).filter(|_| table.view(guard).frozen.is_none());
+        let (Some(list), base) = (list, levels.runs.next_id()) else { return Vec::new() };
+        let mut below = table.ranges.below();
+        let mut is_new = |range: &&RangeTombstone| {
+            let is_it = |below: &&mut Swept| below.number == range.number && below.base.is_none();
+            below.iter_mut().find(is_it).map(|own| own.base = Some(base)).is_some()
+        };
+        list.iter().filter(|range| is_new(range)).cloned().collect()
+    }
+
+    /// Leaves the levels of a table that has been dropped: they are removed when readers have left.
+    pub(super) fn leave_levels(&self, guard: &Guard<'_>, table: &Table<I>) {
+        table.forget_levels(guard);
+        let (dropped, table) = (self.compactor.dropped.clone(), table.subtable.created);
+        guard.defer_to_anyone(Box::new(move || dropped.lock().push(table)));
+        self.compactor.bell.ring();
+    }
+
+    /// Removes the levels of tables that have been dropped. The caller compacts nothing.
+    fn remove_dropped(&self) -> Result<(), Error> {
+        let (Some(forest), Some(_dumping)) = (&self.dumper.forest, self.dumper.try_lock()) else {
+            return Ok(());
+        };
+        for table in std::mem::take(&mut *self.compactor.dropped.lock()) {
+            forest.remove(table)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,295 @@
+//! From memory to the levels: freezing a layer, dumping it, and giving its memtables back.
+//!
+//! 1. **Freeze.** An empty layer enters the view, and the memtables of before end. All items of the old layer
+//!    are visible, and nobody writes to it any more.
+//! 2. **Dump.** The layer is read in order, in several ranges at a time, and written to files. Versions that
+//!    nobody reads are left out.
+//! 3. **Publish.** The files get their names, all at once.
+//! 4. The anchor is raised to all that is visible. Then one word of the table says that its memtables up to
+//!    the freeze are *flushed*.
+//! 5. The layer leaves the view at the moment at which the new levels enter it. When its readers have left,
+//!    its memtables are released, one by one.
+//!
+//! *A crash before the word* leaves the memtables as they are. If the files have names already, the levels
+//! have second copies of these records, with the same numbers. The next dump writes them again, and
+//! compaction drops what it meets twice.
+//!
+//! *A crash behind it* leaves memtables that recovery releases, whatever is left of them. They count together
+//! or not at all: no tombstone leaves before the value that it hides, as could happen without the word.
+//!
+//! *Why the anchor.* An item may have a part in a table that is dumped, and another part elsewhere. Without
+//! the anchor the latter would look like an item of which a part is missing.
+//!
+//! Source: section 3.3 of the paper, which has a manifest of memtables on the SSD. It names them by their
+//! objects, which other memtables use later; numbers are never used again.
+
+use super::Tiers;
+use super::pace::Pace;
+use super::source::LayerSource;
+use super::table::Table;
+use super::view::{Layer, LevelsInUse, View};
+use crate::background::{self, Bell};
+use crate::options::Twin;
+use crate::types::error::Error;
+use quipu_parts::epoch::{Collector, Participant};
+use quipu_parts::heap::chain::Memtable;
+use quipu_parts::index::BothWays;
+use quipu_parts::runs::filter::Filter;
+use quipu_parts::runs::{Forest, Part, Purge, Runs};
+use quipu_parts::space::ZoneId;
+use quipu_parts::sync::{SpinGuard, SpinLock};
+use quipu_parts::versions::{Horizon, RangeTombstone};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The levels of a store, and the thread that dumps.
+pub(super) struct Dumper<I: BothWays> {
+    /// `None` in a store without levels.
+    pub(super) forest: Option<Arc<dyn Forest>>,
+    pub(super) bell: Arc<Bell>,
+    /// Threads of a dump.
+    threads: usize,
+    /// Zones in use at which a layer is dumped, if it is not half of them.
+    pub(super) at: Option<u32>,
+    state: SpinLock<Dumping<I>>,
+    /// The failure after which the levels take no more changes.
+    stopped: SpinLock<Option<String>>,
+    pub(super) pace: Pace,
+    dumped_bytes: AtomicU64,
+}
+
+pub(super) struct Dumping<I: BothWays> {
+    participant: Participant,
+    /// Layers that have left their views. To drop one takes long, so no reader does.
+    gone: Vec<Arc<Layer<I>>>,
+}
+
+impl<I: BothWays> Dumper<I> {
+    pub(super) fn new(
+        forest: Option<Arc<dyn Forest>>,
+        threads: usize,
+        at: Option<u32>,
+        epochs: &Collector,
+    ) -> Dumper<I> {
+        let state = SpinLock::new(Dumping { participant: epochs.register(), gone: Vec::new() });
+        let (bell, stopped, pace) = (Arc::default(), SpinLock::default(), Pace::default());
+        let dumped_bytes = AtomicU64::new(0);
+        Dumper { forest, bell, threads, at, state, stopped, pace, dumped_bytes }
+    }
+
+    /// Whether the store has levels.
+    #[inline]
+    pub(super) fn is_there(&self) -> bool {
+        self.forest.is_some()
+    }
+
+    /// The right to dump.
+    pub(super) fn lock(&self) -> SpinGuard<'_, Dumping<I>> {
+        self.state.lock()
+    }
+
+    /// The right to dump, unless another thread has it.
+    pub(super) fn try_lock(&self) -> Option<SpinGuard<'_, Dumping<I>>> {
+        self.state.try_lock()
+    }
+
+    /// Whether something is being dumped.
+    pub(super) fn is_busy(&self) -> bool {
+        self.state.try_lock().is_none()
+    }
+
+    /// Bytes of files that dumps have written since open.
+    pub(super) fn dumped_bytes(&self) -> u64 {
+        self.dumped_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl<I: BothWays> Dumping<I> {
+    /// Whether something of a table is on its levels, or on its way there.
+    pub(super) fn has_levels(&self, table: &Table<I>) -> bool {
+        !table.view(&self.participant.pin()).is_alone()
+    }
+}
+
+impl<I: BothWays> Tiers<I> {
+    /// Dumps all that a table has in memory now. The caller holds no other lock, and is not pinned.
+    pub(super) fn dump(&self, dumping: &mut Dumping<I>, table: &Arc<Table<I>>) -> Result<(), Error> {
+        if let Some(what) = self.dumper.stopped.lock().clone() {
+            return Err(Error::LevelsStopped { what });
+        }
+        // Those of earlier dumps.
+        dumping.participant.collect();
+        dumping.gone.retain(|layer| Arc::strong_count(layer) > 1);
+        let is_frozen = table.view(&dumping.participant.pin()).frozen.is_some();
+        let frozen = if is_frozen { Ok(()) } else { self.freeze(dumping, table) };
+        let dumped = match frozen.and_then(|()| self.dump_frozen(dumping, table)) {
+            Err(Error::TableDropped) => Ok(()),
+            dumped => dumped,
+        };
+        if let Err(Error::LevelsStopped { what }) = &dumped {
+            *self.dumper.stopped.lock() = Some(what.clone());
+        }
+        dumped
+    }
+
+    /// Puts an empty layer over that of a table, and ends its memtables.
+    fn freeze(&self, dumping: &Dumping<I>, table: &Arc<Table<I>>) -> Result<(), Error> {
+        // Nothing of it is being rewritten: copies go into the active layer.
+        let mut worker = self.rewriter.worker();
+        worker.leave(table.subtable.created);
+        let guard = dumping.participant.pin();
+        let _alone = table.changing.lock();
+        table.check()?;
+        let begin = |boundary| {
+            let View { active, levels, .. } = table.view(&guard);
+            let (frozen, levels) = (Some(active.clone()), levels.clone());
+            let active = Layer::new(boundary, (self.tables.index)(), &self.epochs);
+            table.view.replace(&guard, Some(View { active, frozen, levels }));
+        };
+        match self.twin {
+            Some(Twin::FrozenEarly) => self.log.begin_to_freeze(table.number, begin).map(drop)?,
+            _ => self.log.freeze(table.number, begin).map(drop)?,
+        }
+        Ok(())
+    }
+
+    fn dump_frozen(&self, dumping: &mut Dumping<I>, table: &Arc<Table<I>>) -> Result<(), Error> {
+        let guard = dumping.participant.pin();
+        let view = table.view(&guard);
+        let (Some(frozen), boundary) = (view.frozen.clone(), view.active.above) else { return Ok(()) };
+        let levels = match (&view.levels, &self.dumper.forest) {
+            (Some(levels), _) => levels.clone(),
+            (None, Some(forest)) => {
+                let runs = forest.open(table.subtable.created)?;
+                table.use_levels(&guard, &runs);
+                LevelsInUse::of(&runs)
+            }
+            (None, None) => return Ok(()),
+        };
+        let leaves_out = self.twin == Some(Twin::DeletionsNotDumped);
+        let (runs, is_last) = (levels.runs.clone(), levels.is_empty() || leaves_out);
+        let list = table.ranges.get(&guard).cloned().unwrap_or_default();
+        drop(guard);
+        let mut purge = Purge { horizon: Horizon::default(), ranges: list, now: self.region().now() };
+        self.snapshots.horizon(|| self.log.visible(), &mut purge.horizon);
+        let zones = self.zones_of(table, frozen.above..boundary);
+        let held = self.log.heap().usage().of_all(zones.iter().copied(), purge.now);
+        self.dumper.pace.begin(zones.len() as u32, held.packed, purge.now);
+        let parts = self.write_layer((table, &frozen, &zones), &*runs, purge, is_last);
+        self.dumper.pace.end(self.region().now());
+        let parts = parts?;
+        let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
+        let _alone = table.changing.lock();
+        if let Err(error) = table.check() {
+            parts.into_iter().for_each(|part| runs.discard(part));
+            return Err(error);
+        }
+        let note = || self.log.note_flushed(&table.subtable, boundary, &self.anchor);
+        if self.twin == Some(Twin::FlushedBeforePublished) {
+            note();
+        }
+        runs.publish(parts)?;
+        let is_flushed = |memtable: &Arc<Memtable>| {
+            memtable.subtable() == table.subtable.created && memtable.number() < boundary
+        };
+        let mut flushed: Vec<_> = self.log.memtables().into_iter().filter(is_flushed).collect();
+        if matches!(self.twin, Some(Twin::FlushedNotNoted | Twin::ReleasedBeforeFlushed)) {
+            // Without the word, the oldest would have to go first.
+            flushed.reverse();
+        }
+        match self.twin {
+            Some(Twin::FlushedBeforePublished | Twin::FlushedNotNoted) => {}
+            Some(Twin::ReleasedBeforeFlushed) => {
+                self.log.release(&flushed, &self.anchor);
+                note();
+            }
+            _ => note(),
+        }
+        let guard = dumping.participant.pin();
+        let active = table.view(&guard).active.clone();
+        table.view.replace(&guard, Some(View { active, frozen: None, levels: Some(LevelsInUse::of(&runs)) }));
+        self.retire_all(&guard, flushed);
+        dumping.gone.push(frozen);
+        self.dumper.dumped_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The table to dump next: one whose dump has failed, or else the one that takes most zones, if any takes
+    /// one.
+    pub(super) fn to_dump(&self, dumping: &Dumping<I>) -> Option<Arc<Table<I>>> {
+        let guard = dumping.participant.pin();
+        let zones =
+            |table: &Arc<Table<I>>| self.zones_of(table, table.view(&guard).active.above..u64::MAX).len();
+        let tables = self.tables.all();
+        let is_frozen = |table: &&Arc<Table<I>>| table.view(&guard).frozen.is_some();
+        if let Some(frozen) = tables.iter().find(is_frozen) {
+            return Some(frozen.clone());
+        }
+        let largest = tables.into_iter().map(|table| (zones(&table), table)).max_by_key(|(zones, _)| *zones);
+        largest.filter(|(zones, _)| *zones > 0).map(|(_, table)| table)
+    }
+
+    /// Writes a layer to files without names, in ranges of keys.
+    fn write_layer(
+        &self,
+        (table, layer, zones): (&Table<I>, &Layer<I>, &[ZoneId]),
+        runs: &dyn Runs,
+        purge: Purge,
+        is_last: bool,
+    ) -> Result<Vec<Part>, Error> {
+        let visible = purge.horizon.visible;
+        let tombstones: Vec<RangeTombstone> =
+            purge.ranges.iter().filter(|range| range.number <= visible).cloned().collect();
+        let splitters = self.splitters(zones, self.dumper.threads);
+        let written: Vec<SpinLock<Option<Result<Part, Error>>>> =
+            (0..=splitters.len()).map(|_| SpinLock::default()).collect();
+        background::in_parallel(written.len(), |nth| {
+            let from = nth.checked_sub(1).map_or(&[][..], |before| &splitters[before]);
+            let (end, participant) = (splitters.get(nth).map(Vec::as_slice), self.epochs.register());
+            let filter = Filter::new(purge.clone(), is_last);
+            let mut source = LayerSource::new((self, table, layer), &participant, from, end, filter);
+            let has_ranges = nth == 0 && self.twin != Some(Twin::RangesNotDumped);
+            let tombstones = if has_ranges { &tombstones[..] } else { &[] };
+            let part = runs.write(tombstones, &mut source);
+            let part = match (part, source.outcome()) {
+                (Ok(part), Ok(())) => Ok(part),
+                (Ok(part), Err(error)) => {
+                    runs.discard(part);
+                    Err(error)
+                }
+                (Err(error), _) => Err(error.into()),
+            };
+            *written[nth].lock() = Some(part);
+        });
+        let written = written.into_iter().filter_map(|part| part.lock().take());
+        let (parts, errors): (Vec<_>, Vec<_>) = written.partition(Result::is_ok);
+        let parts = parts.into_iter().flatten();
+        match errors.into_iter().find_map(Result::err) {
+            None => Ok(parts.collect()),
+            Some(error) => {
+                parts.for_each(|part| runs.discard(part));
+                Err(error)
+            }
+        }
+    }
+
+    /// Keys that split a layer into about equal ranges, at most so many: some first keys of its zones.
+    fn splitters(&self, zones: &[ZoneId], ranges: usize) -> Vec<Vec<u8>> {
+        // SAFETY: zones of a frozen layer are released by its dump alone, and each has a record.
+        let first = zones.iter().filter_map(|zone| unsafe { self.log.heap().first_key(*zone) });
+        let mut keys: Vec<Vec<u8>> = first.collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let ranges = ranges.min(keys.len());
+        (1..ranges).map(|nth| keys[nth * keys.len() / ranges].clone()).collect()
+    }
+
+    /// The zones of the memtables of a table above a number, and below another.
+    fn zones_of(&self, table: &Table<I>, numbers: Range<u64>) -> Vec<ZoneId> {
+        let own = |memtable: &Arc<Memtable>| {
+            memtable.subtable() == table.subtable.created && numbers.contains(&memtable.number())
+        };
+        self.log.memtables().into_iter().filter(own).flat_map(|memtable| memtable.zones()).collect()
+    }
+}
