@@ -9,7 +9,7 @@ use quipu::MediumKind;
 use quipu_lab::bench::paper::{Benchmark, Paper, Scale};
 use quipu_lab::bench::{Config, Keys, Overwrites};
 use quipu_lab::workload::Workload;
-use quipu_rivals::engines::Choice;
+use quipu_rivals::engines::{Choice, Kind};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -18,6 +18,7 @@ Examples:
   quipu-rivals ops --records 200000
   quipu-rivals ops --engine quipu,rocksdb:process,fjall:process --threads 2 --plot ops.svg
   quipu-rivals ycsb a b c --engine all --medium file --pool /mnt/ssd/rivals --records 20000
+  quipu-rivals ycsb a e --engine rocksdb,fjall --medium file --pool /mnt/ssd/rivals --wal-dir /dev/shm/log --batch 100 --seconds 60
   quipu-rivals mix --etc --engine flatstore-h,pmemkv:process,rocksdb:process
   quipu-rivals paper mpkv --figure 4,contention --threads 1,2
   quipu-rivals compare > tables.md";
@@ -46,7 +47,7 @@ pub struct Line {
 enum Command {
     /// List the engines with their durability levels and how each is set.
     Engines,
-    /// Measure insert, get, get_many, update and delete, each alone.
+    /// Measure insert, get, get_many, scan, update and delete, each alone.
     Ops(Ops),
     /// Load and run workloads of YCSB.
     Ycsb(Ycsb),
@@ -76,7 +77,7 @@ struct Ops {
 
 #[derive(clap::Args)]
 struct Ycsb {
-    /// Letters from a to f; e scans, and is refused.
+    /// Letters from a to f; e scans, and needs engines that keep keys in order.
     #[arg(required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
     #[command(flatten)]
@@ -84,6 +85,25 @@ struct Ycsb {
     /// Bytes of a value.
     #[arg(long, value_name = "B", default_value_t = 1000)]
     value_size: usize,
+    /// Puts of the load that each thread collects and writes as one batch.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batch: usize,
+    /// Run each workload for so many seconds, in place of a number of operations.
+    #[arg(long, value_name = "S")]
+    seconds: Option<u64>,
+}
+
+impl Ycsb {
+    fn run(self) -> Result<(), Failure> {
+        let Ycsb { workloads, settings, value_size, batch, seconds } = self;
+        let config = settings.config(Config { batch, seconds, ..Config::default() })?;
+        let Config { records, operations, .. } = config;
+        let run = seconds.map_or(format!("{operations} operations"), |seconds| format!("{seconds} s"));
+        let names = workloads.join(" ");
+        let heading = format!("YCSB {names}: {records} records of {value_size} bytes and their keys, {run}");
+        let workloads = workloads.iter().map(|name| workload(name, &config, value_size));
+        settings.measure(&heading, &workloads.collect::<Result<Vec<_>, Failure>>()?, &config)
+    }
 }
 
 #[derive(clap::Args)]
@@ -137,7 +157,8 @@ struct Evaluated {
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "all")]
     figure: Vec<String>,
     /// Engines beside the designs of each figure, separated by commas, each with its durability level.
-    #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = "pmemkv:process")]
+    /// [default: pmemkv:process; of xp, rocksdb:process,fjall:process]
+    #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',')]
     engine: Vec<String>,
     #[command(flatten)]
     place: Place,
@@ -159,12 +180,20 @@ impl Evaluated {
     fn run(self) -> Result<(), Failure> {
         let Evaluated { paper, figure, engine, place, threads, records, rounds, json } = self;
         let presets = paper.figures(&figure).map_err(Failure::Usage)?;
+        let usual = || rivals_of(paper).iter().map(|name| (*name).to_owned()).collect();
+        let engine: Vec<String> = if engine.is_empty() { usual() } else { engine };
         let beside = engine.iter().map(|name| choice(name)).collect::<Result<Vec<_>, Failure>>()?;
         again::with_environment(&beside, place.medium)?;
         let base = place.config(Config::default())?;
+        let log = place.log(&beside)?;
         let scale = Scale { base, records, threads, rounds, ..Scale::default() };
-        Evaluation { paper, presets, beside, scale, json }.run()
+        Evaluation { paper, presets, beside, log, scale, json }.run()
     }
+}
+
+/// The engines beside the designs of a paper, where none are named.
+fn rivals_of(paper: &Paper) -> &'static [&'static str] {
+    if paper.name == "xp" { &["rocksdb:process", "fjall:process"] } else { &["pmemkv:process"] }
 }
 
 #[derive(clap::Args)]
@@ -223,6 +252,10 @@ struct Place {
     /// file in the folder of temporary files]
     #[arg(long, value_name = "PATH")]
     pool: Option<PathBuf>,
+    /// A folder for the write-ahead log of RocksDB, which does not exist: made and removed with the place, such
+    /// as on a tmpfs beside tables on an SSD. [default: the place itself]
+    #[arg(long, value_name = "DIR")]
+    wal_dir: Option<PathBuf>,
     /// The seed of all choices.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -271,19 +304,7 @@ impl Line {
                 );
                 ops.settings.measure(&heading, &[Benchmark::Ops], &config)
             }
-            Command::Ycsb(ycsb) => {
-                let config = ycsb.settings.config(Config::default())?;
-                let heading = format!(
-                    "YCSB {}: {} records of {} bytes and their keys, {} operations",
-                    ycsb.workloads.join(" "),
-                    config.records,
-                    ycsb.value_size,
-                    config.operations
-                );
-                let workloads = ycsb.workloads.iter().map(|name| workload(name, &config, ycsb.value_size));
-                let workloads = workloads.collect::<Result<Vec<_>, Failure>>()?;
-                ycsb.settings.measure(&heading, &workloads, &config)
-            }
+            Command::Ycsb(ycsb) => ycsb.run(),
             Command::Mix(mix) => mix.run(),
             Command::Paper(evaluated) => evaluated.run(),
             Command::Compare(compare) => compare.campaign()?.run(),
@@ -296,10 +317,8 @@ fn choice(name: &str) -> Result<Choice, Failure> {
 }
 
 fn workload(name: &str, config: &Config, value_size: usize) -> Result<Benchmark, Failure> {
-    let published = Workload::published(name).filter(|workload| !workload.scans());
-    let published = published.ok_or_else(|| {
-        Failure::Usage(format!("workload {name} cannot be compared: choose from a, b, c, d, f"))
-    })?;
+    let published = Workload::published(name)
+        .ok_or_else(|| Failure::Usage(format!("no workload is called {name}: choose from a to f")))?;
     let Config { records, operations, .. } = *config;
     Ok(Benchmark::Ycsb(Box::new(Workload { records, operations, value_size, ..published })))
 }
@@ -329,11 +348,14 @@ impl Settings {
     fn measure(&self, heading: &str, benchmarks: &[Benchmark], config: &Config) -> Result<(), Failure> {
         let choices = self.choices()?;
         again::with_environment(&choices, self.place.medium)?;
+        let log = self.place.log(&choices)?;
         let threads =
             if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
         let Place { medium, seed, .. } = self.place;
-        let heading = format!("{heading}, {threads}, medium {medium}, seed {seed}.");
-        Report::new(heading, self.json, self.plot.clone()).run(&choices, benchmarks, config)
+        let logged =
+            log.as_ref().map_or(String::new(), |log| format!(", RocksDB's log in {}", log.display()));
+        let heading = format!("{heading}, {threads}, medium {medium}{logged}, seed {seed}.");
+        Report::new(heading, self.json, self.plot.clone()).run(&choices, benchmarks, (config, log))
     }
 }
 
@@ -358,6 +380,19 @@ impl Place {
         }
         let Place { medium, seed, .. } = *self;
         Ok(Config { designs: Vec::new(), medium, pool: Some(path), seed, ..config })
+    }
+
+    /// The folder of the write-ahead log, if it is to have one.
+    fn log(&self, choices: &[Choice]) -> Result<Option<PathBuf>, Failure> {
+        let Some(log) = &self.wal_dir else { return Ok(None) };
+        if choices.iter().all(|choice| choice.kind != Kind::RocksDb) {
+            return Err(Failure::Usage("--wal-dir is for rocksdb, which is not among the engines".into()));
+        }
+        if log.exists() {
+            let text = format!("{} exists already; name a new folder with --wal-dir", log.display());
+            return Err(Failure::Usage(text));
+        }
+        Ok(Some(log.clone()))
     }
 }
 

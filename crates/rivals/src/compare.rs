@@ -33,7 +33,7 @@ pub fn survival(choice: &Choice, config: &Config, path: &Path) -> Result<Surviva
     Ok(survival)
 }
 
-/// Runs `benchmark` on each of `choices`, in `path`, which must not exist.
+/// Runs `benchmark` on each of `choices`, in `place`, which must not exist.
 ///
 /// # Errors
 /// The first error of any engine; the rows before it have been handed over.
@@ -41,7 +41,7 @@ pub fn run(
     choices: &[Choice],
     benchmark: &Benchmark,
     config: &Config,
-    path: &Path,
+    place: &Place,
     progress: &dyn Progress,
     sink: &mut dyn FnMut(&Choice, Row),
 ) -> Result<(), BenchError> {
@@ -49,10 +49,10 @@ pub fn run(
         Benchmark::Ycsb(workload) => config.of_workload(workload),
         _ => config.clone(),
     };
-    let config = Config { pool: Some(path.to_owned()), ..config };
+    let config = Config { pool: Some(place.path().to_owned()), ..config };
     let mut rivals = Rivals { benchmark, config: &config, roofline: None, progress };
     for choice in choices {
-        let setup = choice.setup(&config, Place::new(path));
+        let setup = choice.setup(&config, place.clone());
         let sink: Sink<'_> = &mut |row| sink(choice, row);
         match choice.kind {
             Kind::Quipu(design) => ours(design, benchmark, &config, progress, sink)?,

@@ -3,8 +3,9 @@
 use crate::output::{self, Failure, Stages};
 use quipu_lab::bench::paper::{self, Paper, Preset, Run, Scale};
 use quipu_lab::bench::{Config, Row};
-use quipu_rivals::compare;
 use quipu_rivals::engines::Choice;
+use quipu_rivals::{Place, compare};
+use std::path::{Path, PathBuf};
 
 /// Figures of a paper, and the engines beside our designs.
 pub struct Evaluation {
@@ -14,6 +15,8 @@ pub struct Evaluation {
     pub presets: Vec<&'static Preset>,
     /// The engines that stand beside the designs of each figure.
     pub beside: Vec<Choice>,
+    /// The folder of RocksDB's log, if it is not that of its tables.
+    pub log: Option<PathBuf>,
     /// How large it is to be, and where.
     pub scale: Scale,
     /// Whether to print JSON in place of tables.
@@ -28,7 +31,7 @@ impl Evaluation {
     pub fn run(&self) -> Result<(), Failure> {
         self.scale.check()?;
         for preset in &self.presets {
-            (preset.runs)(&self.scale).iter().try_for_each(|run| check(self.paper, preset, run))?;
+            (preset.runs)(&self.scale).iter().try_for_each(|run| self.check(preset, run))?;
         }
         self.presets.iter().try_for_each(|preset| self.figure(preset))
     }
@@ -45,12 +48,11 @@ impl Evaluation {
 
     /// Runs all engines with one setting of a figure.
     fn setting(&self, preset: &Preset, run: &Run, rows: &mut Vec<Row>) -> Result<(), Failure> {
-        let ours = run.config.designs.iter().map(|design| Choice::ours(*design));
-        let choices: Vec<Choice> = ours.chain(self.beside.iter().copied()).collect();
+        let choices = self.choices(run);
         let config = Config { designs: Vec::new(), ..run.config.clone() };
-        let path = config.pool.clone().unwrap_or_default();
+        let place = Place::new(config.pool.as_deref().unwrap_or(Path::new(""))).with_log(self.log.clone());
         let mut refused = None;
-        compare::run(&choices, &run.benchmark, &config, &path, &Stages, &mut |_, row| {
+        compare::run(&choices, &run.benchmark, &config, &place, &Stages, &mut |_, row| {
             let row = run.stamp(self.paper, preset, row);
             if self.json {
                 refused = refused.take().or(output::json_line(&row).err());
@@ -59,16 +61,22 @@ impl Evaluation {
         })?;
         refused.map_or(Ok(()), Err)
     }
-}
 
-/// Refuses a run that not every engine can do.
-fn check(paper: &Paper, preset: &Preset, run: &Run) -> Result<(), Failure> {
-    if run.benchmark.is_of_any_engine() {
-        return Ok(());
+    /// The designs of a run, and the engines beside them.
+    fn choices(&self, run: &Run) -> Vec<Choice> {
+        let ours = run.config.designs.iter().map(|design| Choice::ours(*design));
+        ours.chain(self.beside.iter().copied()).collect()
     }
-    Err(Failure::Usage(format!(
-        "figure {} of {} measures what only Quipu's designs do: run it with quipu bench paper, or choose others with \
-         --figure",
-        preset.figure, paper.name
-    )))
+
+    /// Refuses a run that not every engine can do.
+    fn check(&self, preset: &Preset, run: &Run) -> Result<(), Failure> {
+        if run.benchmark.is_of_any_engine() {
+            return output::can_all(&self.choices(run), &run.benchmark);
+        }
+        Err(Failure::Usage(format!(
+            "figure {} of {} measures what only Quipu's designs do: run it with quipu bench paper, or choose others \
+             with --figure",
+            preset.figure, self.paper.name
+        )))
+    }
 }

@@ -11,8 +11,8 @@
 //! - All engines are embedded and called from the same threads; every value read is copied out and checked.
 //! - Each has a block cache that holds all records, no compression (values do not compress), and, where there
 //!   is such a setting, is told that reads are single keys. Nothing else is tuned.
-//! - All but Quipu and pmemkv keep keys in order, which costs them something and which these benchmarks do
-//!   not use.
+//! - RocksDB, fjall and redb keep keys in order, as Quipu's ordered designs do and pmemkv does not. It costs
+//!   them something that only scans make use of.
 //! - RocksDB, fjall and redb reach the medium through the file system, and are built for disks.
 //! - On memory (`dram`), a sync returns at once and makes nothing safer: figures of `power` mean something
 //!   only on a disk.

@@ -3,7 +3,7 @@
 use quipu_lab::bench::paper::Benchmark;
 use quipu_lab::bench::{BenchError, Config, Progress, Row, plot, table};
 use quipu_rivals::engines::Choice;
-use quipu_rivals::{Survival, compare};
+use quipu_rivals::{Place, Survival, compare};
 use serde::Serialize;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -84,17 +84,19 @@ impl Report {
         mut self,
         choices: &[Choice],
         benchmarks: &[Benchmark],
-        config: &Config,
+        (config, log): (&Config, Option<PathBuf>),
     ) -> Result<(), Failure> {
         let path = config.pool.clone().unwrap_or_default();
         choices.iter().try_for_each(|choice| choice.kind.present())?;
+        benchmarks.iter().try_for_each(|benchmark| can_all(choices, benchmark))?;
         let mut survivals = Vec::new();
         for choice in choices {
             survivals.push(compare::survival(choice, config, &path)?);
         }
+        let place = Place::new(&path).with_log(log);
         let mut refused = None;
         let result = benchmarks.iter().try_for_each(|benchmark| {
-            compare::run(choices, benchmark, config, &path, &Stages, &mut |choice, row| {
+            compare::run(choices, benchmark, config, &place, &Stages, &mut |choice, row| {
                 let survival = choices.iter().position(|other| other == choice).map(|at| survivals[at]);
                 if let (true, Some(survival)) = (self.json, survival) {
                     let compared = Compared { row: &row, setting: choice.setting(), survival };
@@ -130,6 +132,16 @@ impl Report {
     }
 }
 
+/// Refuses a benchmark that scans where not all keep their keys in order, before anything runs.
+pub fn can_all(choices: &[Choice], benchmark: &Benchmark) -> Result<(), Failure> {
+    let without = choices.iter().find(|choice| benchmark.needs_order() && !choice.kind.is_ordered());
+    without.map_or(Ok(()), |choice| {
+        Err(Failure::Usage(format!(
+            "{choice} keeps no order of keys, and so cannot scan; leave it or the scans out"
+        )))
+    })
+}
+
 /// Prints every engine with its levels.
 pub fn engines() -> Result<(), Failure> {
     for choice in Choice::all() {
@@ -163,7 +175,7 @@ pub struct Stages;
 impl Progress for Stages {
     fn begin(&self, stage: &str, total: u64) {
         if io::stderr().is_terminal() {
-            eprint!("\r\x1b[K{stage}: {total} operations");
+            eprint!("\r\x1b[K{stage}: {total} steps");
         }
     }
 

@@ -1,6 +1,6 @@
-//! The folder in which an engine keeps its files while it is measured.
+//! The folders in which an engine keeps its files while it is measured: one, or a second one for its log.
 //!
-//! It is made by the benchmark and removed by it, and so must not exist before: an existing folder is left
+//! They are made by the benchmark and removed by it, and so must not exist before: an existing folder is left
 //! alone.
 
 use quipu_lab::bench::BenchError;
@@ -12,42 +12,64 @@ use std::path::{Path, PathBuf};
 /// Bytes of a block as the file system counts them.
 const BLOCK: u64 = 512;
 
-/// A path that is an engine's folder for as long as it is measured.
+/// Paths that are an engine's folders for as long as it is measured.
 #[derive(Clone, Debug)]
-pub struct Place(PathBuf);
+pub struct Place {
+    folder: PathBuf,
+    log: Option<PathBuf>,
+}
 
 impl Place {
     /// A place that does not exist yet.
     pub fn new(path: &Path) -> Place {
-        Place(path.to_owned())
+        Place { folder: path.to_owned(), log: None }
     }
 
-    /// Makes the folder and lets `fill` begin in it. If that fails, nothing is left behind.
+    /// The same with a folder of its own for the log of an engine that can have one.
+    pub fn with_log(self, log: Option<PathBuf>) -> Place {
+        Place { log, ..self }
+    }
+
+    /// The folder, or for our own designs the pool.
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder of the log, if it has one.
+    pub fn log(&self) -> Option<&Path> {
+        self.log.as_deref()
+    }
+
+    /// Makes the folders and lets `fill` begin in the first. If that fails, nothing is left behind.
     ///
     /// # Errors
     /// [`BenchError::File`] if there is something already, or the file system refuses; and what `fill`
     /// answers.
     pub fn make<T>(&self, fill: impl FnOnce(&Path) -> Result<T, BenchError>) -> Result<T, BenchError> {
-        fs::create_dir(&self.0).map_err(|source| self.failed(source))?;
-        let filled = fill(&self.0);
+        create(&self.folder)?;
+        if let Some(log) = &self.log {
+            create(log).inspect_err(|_| _ = remove(&self.folder))?;
+        }
+        let filled = fill(&self.folder);
         if filled.is_err() {
             self.remove()?;
         }
         filled
     }
 
-    /// Removes the folder and its contents. Only its maker may call this.
+    /// Removes the folders and their contents. Only their maker may call this.
     ///
     /// # Errors
     /// [`BenchError::File`] if the file system refuses.
     pub fn remove(&self) -> Result<(), BenchError> {
-        fs::remove_dir_all(&self.0).map_err(|source| self.failed(source))
+        remove(&self.folder)?;
+        self.log.as_deref().map_or(Ok(()), remove)
     }
 
-    /// Bytes that the files of the folder take of the file system. Engines make and remove files of their own
-    /// accord, so one that has just gone is no error.
+    /// Bytes that the files of the folder, without a log elsewhere, take of the file system. Engines make and
+    /// remove files of their own accord, so one that has just gone is no error.
     pub fn bytes(&self) -> u64 {
-        let mut folders = vec![self.0.clone()];
+        let mut folders = vec![self.folder.clone()];
         let mut bytes = 0;
         while let Some(folder) = folders.pop() {
             let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -61,10 +83,18 @@ impl Place {
         }
         bytes
     }
+}
 
-    fn failed(&self, source: io::Error) -> BenchError {
-        BenchError::File { path: self.0.clone(), source }
-    }
+fn create(folder: &Path) -> Result<(), BenchError> {
+    fs::create_dir(folder).map_err(|source| failed(folder, source))
+}
+
+fn remove(folder: &Path) -> Result<(), BenchError> {
+    fs::remove_dir_all(folder).map_err(|source| failed(folder, source))
+}
+
+fn failed(folder: &Path, source: io::Error) -> BenchError {
+    BenchError::File { path: folder.to_owned(), source }
 }
 
 fn allocated(metadata: &Metadata) -> u64 {

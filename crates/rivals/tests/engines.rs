@@ -24,7 +24,15 @@ fn choices(kind: Kind) -> Vec<Choice> {
 fn tiny() -> Config {
     // Temporary folders are seldom in memory.
     let medium = MediumKind::File;
-    Config { medium, records: 500, operations: 320, threads: 2, roofline: true, ..Config::default() }
+    Config {
+        medium,
+        records: 500,
+        operations: 320,
+        threads: 2,
+        batch: 7,
+        roofline: true,
+        ..Config::default()
+    }
 }
 
 /// All operations, at every level that the engine has.
@@ -81,6 +89,17 @@ fn operations(opened: &impl OpenEngine) {
         assert_eq!(found, (number < 100).then(|| vec![number as u8; 300]));
     }
 
+    let many = [(b"vicuna".to_vec(), b"finest".to_vec()), (b"llama".to_vec(), b"shorn".to_vec())];
+    client.put_many(&many).unwrap();
+    for (key, expected) in &many {
+        assert!(other.get_into(key, &mut value).unwrap());
+        assert_eq!(&value, expected, "with the others, over an older one too");
+    }
+    other.delete(b"vicuna").unwrap();
+    if opened.is_ordered() {
+        scans(&mut client);
+    }
+
     assert!(client.remove(b"llama").unwrap());
     assert!(!client.remove(b"llama").unwrap());
     client.delete(b"alpaca").unwrap();
@@ -88,6 +107,26 @@ fn operations(opened: &impl OpenEngine) {
     assert!(!other.get_into(b"llama", &mut value).unwrap());
     assert!(!other.get_into(b"alpaca", &mut value).unwrap());
     assert!(opened.records().is_none_or(|records| records == 100));
+}
+
+/// Numbers from 0 to 99, then alpaca and llama.
+fn scans(client: &mut impl EngineClient) {
+    let mut scan = |from: &[u8], count: usize| {
+        let mut keys = Vec::new();
+        let found = client.scan(from, count, |key, value| keys.push((key.to_vec(), value.len()))).unwrap();
+        assert_eq!(found, keys.len());
+        keys
+    };
+    let numbers = |range: std::ops::Range<u32>| range.map(|number| (number.to_be_bytes().to_vec(), 300));
+    assert!(scan(&17u32.to_be_bytes(), 5).into_iter().eq(numbers(17..22)));
+    assert!(
+        scan(&[0, 0, 0, 7, 0], 3).into_iter().eq(numbers(8..11)),
+        "from the next one where there is none"
+    );
+    let end = [(b"alpaca".to_vec(), 0), (b"llama".to_vec(), 5)];
+    assert!(scan(b"", 1000).into_iter().eq(numbers(0..100).chain(end.clone())));
+    assert_eq!(scan(b"alpaca", 5), end);
+    assert!(scan(b"m", 5).is_empty() && scan(b"", 0).is_empty());
 }
 
 /// The runner's own checks: every value read, counts, what was deleted.
@@ -100,23 +139,35 @@ fn runs_every_benchmark(kind: Kind) {
 fn runs_at(chosen: &[Choice]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("place");
-    let workload = Workload { records: 300, operations: 400, ..Workload::published("d").unwrap() };
+    let workload = |letter: &str| {
+        let published = Workload::published(letter).unwrap();
+        Benchmark::Ycsb(Box::new(Workload { records: 300, operations: 400, ..published }))
+    };
+    let ordered = chosen.iter().all(|choice| choice.kind.is_ordered());
+    let scans: &[&str] = if ordered { &["scan", "scan_some"] } else { &[] };
+    let phases = [&["insert", "get", "get_many"], scans, &["update", "blind_delete", "remove"]].concat();
     for (benchmark, phases) in [
-        (Benchmark::Ops, vec!["insert", "get", "get_many", "update", "blind_delete", "remove"]),
-        (Benchmark::Ycsb(Box::new(workload)), vec!["load_d", "run_d"]),
+        (Benchmark::Ops, phases),
+        (workload("d"), vec!["load_d", "run_d"]),
+        (workload("e"), vec!["load_e", "run_e"]),
         (
             Benchmark::Util(Overwrites { keys: vec![Keys::Etc], put: 50, ..Overwrites::default() }),
             vec!["util"],
         ),
     ] {
+        if benchmark.needs_order() && !ordered {
+            continue;
+        }
         let mut rows = Vec::new();
         let sink = &mut |choice: &Choice, row: quipu_lab::bench::Row| rows.push((choice.to_string(), row));
-        compare::run(chosen, &benchmark, &tiny(), &path, &Silent, sink).unwrap();
+        compare::run(chosen, &benchmark, &tiny(), &Place::new(&path), &Silent, sink).unwrap();
         assert_eq!(rows.len(), chosen.len() * phases.len());
         for (number, (name, row)) in rows.iter().enumerate() {
             assert_eq!((&row.design, row.phase.as_str()), (name, phases[number % phases.len()]));
             assert!(row.mops.unwrap() > 0.0 && row.p999_ns >= row.p50_ns);
             assert!(row.roofline.unwrap() > 0.0);
+            let batched = ["insert", "update", "load_d", "load_e", "util"].contains(&row.phase.as_str());
+            assert_eq!(row.batch, batched.then_some(7));
         }
         assert!(!path.exists());
     }
@@ -140,6 +191,32 @@ fn rocksdb() {
         does_what_it_should(Kind::RocksDb, Rival::<RocksDb>::new);
         runs_every_benchmark(Kind::RocksDb);
     }
+}
+
+#[test]
+fn the_log_of_rocksdb_stands_where_it_is_wanted() {
+    if !is_here(Kind::RocksDb) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [path, log] = ["place", "log"].map(|name| folder.path().join(name));
+    let place = Place::new(&path).with_log(Some(log.clone()));
+    let choice: Choice = "rocksdb:process".parse().unwrap();
+    let engine = Rival::<RocksDb>::new(choice.setup(&tiny(), place.clone()));
+    let opened = engine.create(10).unwrap();
+    opened.client().put(b"llama", b"wool").unwrap();
+    let logs = |folder: &Path| {
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        files.filter(|file| file.extension().is_some_and(|end| end == "log")).count()
+    };
+    assert_eq!((logs(&log), logs(&path)), (1, 0));
+    drop(opened);
+    engine.remove().unwrap();
+    assert!(!log.exists() && !path.exists());
+
+    std::fs::create_dir(&log).unwrap();
+    assert!(engine.create(10).is_err(), "a folder that is taken is not used");
+    assert!(log.exists() && !path.exists());
 }
 
 /// Its libraries read their environment when they are loaded, so each level gets a process of its own: this
@@ -192,7 +269,8 @@ fn our_own_designs_are_measured_in_the_same_place() {
     let weaker = compare::survival(&"redb:memory".parse().unwrap(), &tiny(), &path).unwrap();
     assert_eq!(weaker.process_crash, "no");
     let mut rows = 0;
-    compare::run(&[choice], &Benchmark::Ops, &tiny(), &path, &Silent, &mut |_, _| rows += 1).unwrap();
+    compare::run(&[choice], &Benchmark::Ops, &tiny(), &Place::new(&path), &Silent, &mut |_, _| rows += 1)
+        .unwrap();
     assert_eq!(rows, 6);
     assert!(!path.exists());
 }
@@ -204,9 +282,9 @@ fn what_is_in_the_way_is_left_alone() {
     for choice in ["redb", "fjall", "quipu"] {
         let choice: Choice = choice.parse().unwrap();
         let run =
-            |path: &Path| compare::run(&[choice], &Benchmark::Ops, &tiny(), path, &Silent, &mut |_, _| ());
+            |place: Place| compare::run(&[choice], &Benchmark::Ops, &tiny(), &place, &Silent, &mut |_, _| ());
         assert!(matches!(
-            run(folder.path()).unwrap_err(),
+            run(Place::new(folder.path())).unwrap_err(),
             BenchError::File { .. } | BenchError::Store { .. }
         ));
         assert_eq!(std::fs::read(folder.path().join("mine")).unwrap(), b"precious");

@@ -49,7 +49,8 @@ fn the_whole_comparison_is_one_command() {
         assert!(row["setting"].is_string() && row["process_crash"].is_string(), "{row}");
         assert_eq!(row["records"], if row["design"] == "redb:power" { 40 } else { 400 });
     }
-    assert_eq!(text(&output.stdout).lines().count(), 4 * (6 + 4));
+    // Only redb is ordered, and scans.
+    assert_eq!(text(&output.stdout).lines().count(), 4 * (6 + 4) + 2 * 2);
 }
 
 #[test]
@@ -93,6 +94,40 @@ fn papers_are_repeated_beside_others() {
         let output = program(folder.path(), &["paper", paper, "--figure", figure, "--engine", "redb:memory"]);
         assert_eq!((output.status.code(), text(&output.stderr).contains(wrong)), (Some(2), true));
     }
+}
+
+#[test]
+fn workloads_are_loaded_in_batches_run_by_the_clock_and_scan() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut line = vec!["ycsb", "e", "--engine", "flatstore-m,fjall", "--medium", "file", "--records", "300"];
+    line.extend(["--value-size", "100", "--batch", "50", "--seconds", "1", "--json"]);
+    let output = program(folder.path(), &line);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |row: &serde_json::Value| (row["design"].clone(), row["phase"].clone(), row["batch"].as_u64());
+    let expected = ["flatstore-m", "fjall:process"]
+        .into_iter()
+        .flat_map(|design| [(design, "load_e", Some(50)), (design, "run_e", None)]);
+    assert!(rows.iter().map(of).eq(expected.map(|(design, phase, batch)| (
+        design.into(),
+        phase.into(),
+        batch
+    ))));
+    let lasted = |row: &&serde_json::Value| row["seconds"].as_f64().is_some_and(|s| (1.0..3.0).contains(&s));
+    assert_eq!(rows.iter().filter(lasted).count(), 2, "{rows:?}");
+
+    let refused = |line: &[&str]| {
+        let output = program(folder.path(), line);
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), true));
+        text(&output.stderr)
+    };
+    assert!(refused(&["ycsb", "a", "e", "--engine", "redb:memory,quipu"]).contains("quipu keeps no order"));
+    assert!(refused(&["ycsb", "g", "--engine", "redb:memory"]).contains("from a to f"));
+    let log = ["ycsb", "a", "--wal-dir", "log", "--engine"];
+    assert!(refused(&[&log[..], &["redb:memory"]].concat()).contains("not among the engines"));
+    let taken = ["ycsb", "a", "--engine", "rocksdb", "--wal-dir", folder.path().to_str().unwrap()];
+    assert!(refused(&taken).contains("exists already"));
 }
 
 /// Only where one is missing: a library that the system has cannot be hidden from the loader.

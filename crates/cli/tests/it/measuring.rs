@@ -145,10 +145,31 @@ fn workloads_are_named_by_letter_or_file() {
     let rows =
         objects(&succeed(["bench", "ycsb", "a", "D", "--records", "1k", "--value-size", "100", "--json"]));
     assert_eq!(phases(&rows), ["load_a", "run_a", "load_d", "run_d"]);
-    assert!(rows.iter().all(|row| names(row) == words(TIMED) && row["ops"] == 1000), "{rows:?}");
+    let mut fields = words(TIMED);
+    fields.extend(["disk_read_bytes", "disk_written_bytes"]);
+    fields.sort_unstable();
+    assert!(rows.iter().all(|row| names(row) == fields && row["ops"] == 1000), "{rows:?}");
     let rows = objects(&succeed(["bench", "ycsb", file, "--json"]));
     assert_eq!(phases(&rows), ["load_mine", "run_mine"]);
     assert_eq!((rows[0]["records"].as_u64(), rows[1]["ops"].as_u64()), (Some(700), Some(900)));
+}
+
+#[test]
+fn workloads_are_loaded_in_batches_and_run_by_the_clock() {
+    let small = ["bench", "ycsb", "a", "--records", "1k", "--seconds", "1", "--design", "quipu,flatstore-ff"];
+    let rows = objects(&succeed(small.iter().chain(&["--batch", "50", "--pool-size", "32M", "--json"])));
+    assert_eq!(phases(&rows), ["load_a", "run_a"].repeat(2));
+    let batches: Vec<_> = rows.iter().map(|row| row["batch"].as_u64()).collect();
+    assert_eq!(batches, [Some(50), None].repeat(2));
+    for row in rows.iter().filter(|row| row["phase"] == "run_a") {
+        let (seconds, ops) = (row["seconds"].as_f64().unwrap(), row["ops"].as_u64().unwrap());
+        assert!((1.0..3.0).contains(&seconds) && ops > 1_000, "{row}");
+    }
+    let text = text(small.iter().chain(&["--batch", "50"]));
+    for part in ["puts in batches of 50, 1 s", "disk MiB written"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(fail(["bench", "ycsb", "a", "--seconds", "0"], 2).contains("--seconds"));
 }
 
 #[test]

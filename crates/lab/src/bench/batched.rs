@@ -24,13 +24,21 @@ pub(super) struct Batched<C> {
     /// How long one has waited that was issued with the last call, in nanoseconds, if it was timed.
     waited_ns: Option<u64>,
     until_timed: u32,
+    /// Whether a batch is one write, and not only issued together.
+    is_one: bool,
 }
 
 impl<C: EngineClient> Batched<C> {
     /// For batches of so many puts.
     pub(super) fn new(client: C, size: usize) -> Batched<C> {
         let pairs = if size > 1 { vec![Default::default(); size] } else { Vec::new() };
-        Batched { client, pairs, waiting: 0, came: None, waited_ns: None, until_timed: SAMPLE }
+        let (waiting, came, waited_ns) = (0, None, None);
+        Batched { client, pairs, waiting, came, waited_ns, until_timed: SAMPLE, is_one: false }
+    }
+
+    /// The same where each batch is one write, all of it or nothing, as far as the engine can promise that.
+    pub(super) fn as_one(self) -> Batched<C> {
+        Batched { is_one: true, ..self }
     }
 
     /// Takes a put, key and value: it is carried out at once, or with the last one of its batch. The pair in
@@ -88,7 +96,8 @@ impl<C: EngineClient> Batched<C> {
     /// Issues what waits.
     fn issue(&mut self) -> Result<(), C::Error> {
         if self.waiting > 0 {
-            self.client.put_many(&self.pairs[..self.waiting])?;
+            let pairs = &self.pairs[..self.waiting];
+            if self.is_one { self.client.write(pairs) } else { self.client.put_many(pairs) }?;
             self.waiting = 0;
         }
         self.waited_ns = self.came.take().map(|came| came.elapsed().as_nanos() as u64);
@@ -117,6 +126,11 @@ mod tests {
         fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Infallible> {
             let keys: Vec<u8> = pairs.iter().map(|(key, _)| key[0]).collect();
             self.0.borrow_mut().push(format!("put {keys:?}"));
+            Ok(())
+        }
+
+        fn write(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Infallible> {
+            self.0.borrow_mut().push(format!("write {}", pairs.len()));
             Ok(())
         }
 
@@ -150,6 +164,15 @@ mod tests {
         assert_eq!(batched.finish(get).expect("infallible").access, get.access, "nothing waits any more");
         let expected = ["get 9", "put [1, 2]", "get 2", "put [3, 4, 5]", "put [6]"];
         assert_eq!(*log.0.borrow(), expected);
+    }
+
+    #[test]
+    fn a_batch_is_one_write_where_that_is_asked_for() {
+        let log = Log::default();
+        let mut batched = Batched::new(&log, 2).as_one();
+        [1, 2, 3].iter().for_each(|key| _ = put(&mut batched, *key));
+        batched.finish(Access::Put.into()).expect("infallible");
+        assert_eq!(*log.0.borrow(), ["write 2", "write 1"]);
     }
 
     #[test]

@@ -45,6 +45,9 @@ pub struct Config {
     pub phases: Vec<OpsPhase>,
     /// Operations of each phase.
     pub operations: u64,
+    /// Seconds that the run of `ycsb` lasts, in place of a number of operations; pools still have room for
+    /// [`operations`](Config::operations).
+    pub seconds: Option<u64>,
     /// Bytes of a key.
     pub key_size: usize,
     /// Bytes of a value.
@@ -61,7 +64,8 @@ pub struct Config {
     pub counts_dimms: bool,
     /// [Settings](quipu::Setting) by name, with their values, each for the designs that have it.
     pub settings: Vec<(String, String)>,
-    /// Puts that a thread of `ops` or `util` collects and issues together; 1 for each alone.
+    /// Puts that a thread of `ops`, of `util` or of the load of `ycsb` collects and issues together; 1 for
+    /// each alone.
     pub batch: usize,
     /// The seed of all choices.
     pub seed: u64,
@@ -83,6 +87,7 @@ impl Default for Config {
             prefilled: 0,
             phases: OpsPhase::DEFAULT.to_vec(),
             operations: 1_000_000,
+            seconds: None,
             key_size: 16,
             value_size: 200,
             spread: None,
@@ -165,6 +170,7 @@ impl Config {
             (self.threads == 0, "threads", "must be at least 1"),
             (!BATCHES.contains(&self.batch), "batch", "must be 1 to 1024"),
             (self.records == 0 || self.operations == 0, "records and operations", "must be at least 1"),
+            (self.seconds == Some(0), "seconds", "must be at least 1"),
             (self.prefilled >= self.records, "prefilled", "must leave records to be inserted"),
             (needs_pool && self.pool.is_none(), "pool", "must name a new file for such a medium"),
             (is_simulated && self.threads > 1, "threads", ONE_CLIENT),

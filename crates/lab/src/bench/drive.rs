@@ -3,15 +3,16 @@
 //! Lives in the lab, outside of the engine, and so uses threads and clocks of the standard library.
 
 use super::cost::DimmMeter;
+use super::disk::DiskBytes;
 use super::error::BenchError;
 use super::progress::Progress;
 use crate::run::on_threads;
 use hdrhistogram::Histogram;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::{Barrier, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Calls of a block: what they take is made ready together, and the last one is timed on its own, which comes
 /// behind others and not behind the preparation.
@@ -19,6 +20,9 @@ const BLOCK: u64 = 64;
 
 /// Calls between two looks at what the other threads do.
 const STRIDE: u64 = 4096;
+
+/// Calls of a thread in a phase that ends by the clock: more than any makes.
+pub(super) const ENDLESS: u64 = 1 << 40;
 
 /// Latencies beyond a minute count as a minute.
 const LONGEST_NS: u64 = 60_000_000_000;
@@ -35,6 +39,10 @@ pub(super) struct Phase<'a> {
     pub(super) operations_per_call: u64,
     /// Calls that each thread makes before the clock starts.
     pub(super) warm_up: u64,
+    /// How long it lasts, if the clock is to end it before its calls do.
+    pub(super) lasts: Option<Duration>,
+    /// Whether to count the bytes that go to disks and come from there meanwhile.
+    pub(super) counts_disk: bool,
     /// Looks at each call on its own, where that is asked for.
     pub(super) dimms: Option<&'a DimmMeter>,
     /// Hears how far it is.
@@ -44,7 +52,29 @@ pub(super) struct Phase<'a> {
 impl<'a> Phase<'a> {
     /// Calls of one operation each, without a warm-up.
     pub(super) fn new(stage: &'a str, threads: usize, calls: u64, progress: &'a dyn Progress) -> Phase<'a> {
-        Phase { stage, threads, calls, operations_per_call: 1, warm_up: 0, dimms: None, progress }
+        Phase {
+            stage,
+            threads,
+            calls,
+            operations_per_call: 1,
+            warm_up: 0,
+            lasts: None,
+            counts_disk: false,
+            dimms: None,
+            progress,
+        }
+    }
+
+    /// The same until so many seconds have passed, however many calls that are; as it is for none.
+    pub(super) fn lasting(self, seconds: Option<u64>) -> Phase<'a> {
+        let Some(seconds) = seconds else { return self };
+        let calls = ENDLESS * self.threads as u64;
+        Phase { calls, lasts: Some(Duration::from_secs(seconds)), ..self }
+    }
+
+    /// Its length for those who wait: in seconds if the clock ends it.
+    fn steps(&self) -> u64 {
+        self.lasts.map_or(self.calls * self.operations_per_call, |time| time.as_secs())
     }
 
     /// The numbers of the calls that a thread makes.
@@ -149,13 +179,15 @@ impl Latencies {
 pub(super) struct Outcome {
     pub(super) operations: u64,
     pub(super) seconds: f64,
+    /// Bytes to and from disks, if they were to be counted and can be.
+    pub(super) disk: Option<DiskBytes>,
     latencies: Latencies,
 }
 
 impl Outcome {
     /// Of operations that were one call without latencies of its own.
     pub(super) fn single(operations: u64, seconds: f64) -> Outcome {
-        Outcome { operations, seconds, latencies: Latencies::new() }
+        Outcome { operations, seconds, disk: None, latencies: Latencies::new() }
     }
 
     /// Two that came one after the other, as one.
@@ -164,6 +196,7 @@ impl Outcome {
         Outcome {
             operations: self.operations + next.operations,
             seconds: self.seconds + next.seconds,
+            disk: None,
             latencies: self.latencies,
         }
     }
@@ -191,39 +224,65 @@ impl Outcome {
 struct Share {
     begin: Instant,
     end: Instant,
+    calls: u64,
     latencies: Latencies,
 }
 
 /// Runs a phase. `prepare` is called on each thread with its number and opens what that thread needs; the
 /// function it returns, or other [`Caller`], makes the call of a given number. Thread `t` makes a consecutive
-/// share of the calls, in order. The answer of a call tells its kind.
+/// share of the calls, in order, or as many of them as it makes until the clock ends the phase. The answer of
+/// a call tells its kind.
 pub(super) fn drive<P, C>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, BenchError>
 where
     P: Fn(usize) -> Result<C, BenchError> + Sync,
     C: Caller,
 {
-    let barrier = Barrier::new(phase.threads);
-    let stop = AtomicBool::new(false);
-    phase.progress.begin(phase.stage, phase.calls * phase.operations_per_call);
+    let start = Start::of(phase);
+    phase.progress.begin(phase.stage, phase.steps());
     let shares: Vec<Result<Share, BenchError>> = if phase.threads == 1 {
         // On the caller's own thread: the simulator's runs are bound to it.
-        vec![run(phase, 0, &prepare, &barrier, &stop)]
+        vec![run(phase, 0, &prepare, &start)]
     } else {
-        on_threads(phase.threads, |thread| run(phase, thread, &prepare, &barrier, &stop))
+        on_threads(phase.threads, |thread| run(phase, thread, &prepare, &start))
     };
     phase.progress.end();
-    collect(phase, shares)
+    let disk = start.disk.get().and_then(|before| Some(DiskBytes::now()? - (*before)?));
+    collect(phase, shares).map(|outcome| Outcome { disk, ..outcome })
+}
+
+/// Where the threads of a phase meet before its clock starts, and how they hear that one has failed.
+struct Start {
+    barrier: Barrier,
+    /// The counts of disks then, if they are asked for.
+    disk: OnceLock<Option<DiskBytes>>,
+    stop: AtomicBool,
+}
+
+impl Start {
+    fn of(phase: &Phase<'_>) -> Start {
+        Start { barrier: Barrier::new(phase.threads), disk: OnceLock::new(), stop: AtomicBool::new(false) }
+    }
+
+    fn wait(&self, phase: &Phase<'_>) {
+        self.barrier.wait();
+        if phase.counts_disk {
+            // All have warmed up; none begins before one has looked.
+            self.disk.get_or_init(DiskBytes::now);
+            self.barrier.wait();
+        }
+    }
 }
 
 fn collect(phase: &Phase<'_>, shares: Vec<Result<Share, BenchError>>) -> Result<Outcome, BenchError> {
     let mut latencies = Latencies::new();
-    let mut spans = Vec::new();
+    let (mut spans, mut calls) = (Vec::new(), 0);
     let mut stopped = None;
     for share in shares {
         match share {
             Ok(share) => {
                 latencies.add(&share.latencies);
                 spans.push((share.begin, share.end));
+                calls += share.calls;
             }
             Err(BenchError::Stopped) => stopped = Some(BenchError::Stopped),
             Err(error) => return Err(error),
@@ -234,17 +293,11 @@ fn collect(phase: &Phase<'_>, shares: Vec<Result<Share, BenchError>>) -> Result<
     }
     let begin = spans.iter().map(|span| span.0).min().expect("at least one thread");
     let end = spans.iter().map(|span| span.1).max().expect("at least one thread");
-    let operations = phase.calls * phase.operations_per_call;
-    Ok(Outcome { operations, seconds: (end - begin).as_secs_f64(), latencies })
+    let operations = calls * phase.operations_per_call;
+    Ok(Outcome { operations, seconds: (end - begin).as_secs_f64(), disk: None, latencies })
 }
 
-fn run<P, C>(
-    phase: &Phase<'_>,
-    thread: usize,
-    prepare: &P,
-    barrier: &Barrier,
-    stop: &AtomicBool,
-) -> Result<Share, BenchError>
+fn run<P, C>(phase: &Phase<'_>, thread: usize, prepare: &P, start: &Start) -> Result<Share, BenchError>
 where
     P: Fn(usize) -> Result<C, BenchError>,
     C: Caller,
@@ -258,13 +311,13 @@ where
         Ok::<C, BenchError>(caller)
     }));
     if !matches!(ready, Ok(Ok(_))) {
-        stop.store(true, Ordering::Relaxed);
+        start.stop.store(true, Ordering::Relaxed);
     }
-    barrier.wait();
+    start.wait(phase);
     let mut caller = ready.unwrap_or_else(|panic| resume_unwind(panic))?;
-    let result = timed(&mut caller, calls, stop, phase);
+    let result = timed(&mut caller, calls, &start.stop, phase);
     if result.is_err() {
-        stop.store(true, Ordering::Relaxed);
+        start.stop.store(true, Ordering::Relaxed);
     }
     result
 }
@@ -277,17 +330,31 @@ fn timed(
 ) -> Result<Share, BenchError> {
     let mut latencies = Latencies::new();
     let mut number = calls.start;
+    // One of the threads tells how the time passes.
+    let (tells, mut told) = (calls.start == 0, 0);
+    let length = if phase.lasts.is_some() { BLOCK } else { STRIDE };
     let begin = Instant::now();
     while number < calls.end {
-        let stride = number..(number + STRIDE).min(calls.end);
+        let stride = number..(number + length).min(calls.end);
         make(caller, stride.clone(), &mut latencies, phase.dimms)?;
         if stop.load(Ordering::Relaxed) {
             return Err(BenchError::Stopped);
         }
-        phase.progress.advance((stride.end - stride.start) * phase.operations_per_call);
         number = stride.end;
+        let Some(lasts) = phase.lasts else {
+            phase.progress.advance((stride.end - stride.start) * phase.operations_per_call);
+            continue;
+        };
+        let passed = begin.elapsed();
+        if tells && passed.as_secs() > told {
+            phase.progress.advance(passed.as_secs() - told);
+            told = passed.as_secs();
+        }
+        if passed >= lasts {
+            break;
+        }
     }
-    Ok(Share { begin, end: Instant::now(), latencies })
+    Ok(Share { begin, end: Instant::now(), calls: number - calls.start, latencies })
 }
 
 /// Makes these calls, block by block; with a meter that looks at each, each is a block. Out of line, so that

@@ -35,6 +35,23 @@ fn every_call_is_made_once_by_some_thread() {
 }
 
 #[test]
+fn the_clock_ends_a_phase_that_is_to_last() {
+    let plan = Phase { counts_disk: true, ..phase(2, 1) }.lasting(Some(1));
+    let outcome = drive(&plan, |_| {
+        Ok(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(())
+        })
+    })
+    .unwrap();
+    assert!((1.0..1.5).contains(&outcome.seconds), "{}", outcome.seconds);
+    assert!((BLOCK..2_000).contains(&outcome.operations), "those that were made: {}", outcome.operations);
+    assert_eq!(outcome.disk.is_some(), DiskBytes::now().is_some());
+    assert_eq!(phase(2, 7).lasting(None).calls, 7);
+    assert_eq!(drive(&phase(1, 7), |_| Ok(|_| Ok(()))).unwrap().disk, None, "it was not asked for");
+}
+
+#[test]
 fn time_is_that_of_the_slowest_thread_and_warm_up_is_not_in_it() {
     let warm = AtomicU64::new(0);
     let plan = Phase { warm_up: 1, ..phase(2, 2) };

@@ -85,6 +85,12 @@ pub trait EngineClient {
         pairs.iter().try_for_each(|(key, value)| self.put(key, value))
     }
 
+    /// Puts many pairs as one write: after a crash all of them are there or none, where the engine promises
+    /// that of a batch. Here, as [`put_many`](EngineClient::put_many).
+    fn write(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Self::Error> {
+        self.put_many(pairs)
+    }
+
     /// Replaces the content of `out` by the value of `key`, and tells whether there is one.
     fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Self::Error>;
 

@@ -29,6 +29,7 @@ mod batched;
 mod chain;
 mod config;
 mod cost;
+mod disk;
 mod drive;
 mod engine;
 mod error;

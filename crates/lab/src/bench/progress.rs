@@ -2,7 +2,7 @@
 
 /// Hears of the stages of a run. Called from all threads of the run, rarely.
 pub trait Progress: Sync {
-    /// A stage begins; it will take `total` steps.
+    /// A stage begins; it will take `total` steps: operations, or seconds if it ends by the clock.
     fn begin(&self, stage: &str, total: u64);
     /// So many more steps are done.
     fn advance(&self, steps: u64);

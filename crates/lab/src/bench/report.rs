@@ -68,6 +68,11 @@ pub struct Row {
     pub remote_writes_per_op: Option<f64>,
     /// Reads of an operation from another node's memory.
     pub remote_reads_per_op: Option<f64>,
+    /// Bytes that the process fetched from disks, where they are counted: those of the page cache and of file
+    /// systems in memory are not among them.
+    pub disk_read_bytes: Option<u64>,
+    /// Bytes that the process sent to disks, where they are counted: pages when they become dirty.
+    pub disk_written_bytes: Option<u64>,
     /// DIMMs that an operation writes to, where they are counted.
     pub dimms_per_op: Option<f64>,
     /// Of writers that write at the same time, the most at one DIMM, in the mean over such moments.
@@ -186,6 +191,8 @@ impl Row {
         self.p50_ns = outcome.percentile(50.0);
         self.p99_ns = outcome.percentile(99.0);
         self.p999_ns = outcome.percentile(99.9);
+        self.disk_read_bytes = outcome.disk.map(|disk| disk.read);
+        self.disk_written_bytes = outcome.disk.map(|disk| disk.written);
         self
     }
 

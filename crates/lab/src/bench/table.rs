@@ -8,7 +8,7 @@ const PERCENT: f64 = 100.0;
 const MIB: f64 = 1.0 / (1 << 20) as f64;
 
 /// The columns: the field of a row's JSON, the header, and for numbers a factor and the decimals.
-const COLUMNS: [(&str, &str, f64, usize); 49] = [
+const COLUMNS: [(&str, &str, f64, usize); 51] = [
     ("setting", "setting", 1.0, 0),
     ("design", "design", 1.0, 0),
     ("phase", "phase", 1.0, 0),
@@ -55,6 +55,8 @@ const COLUMNS: [(&str, &str, f64, usize); 49] = [
     ("remote_reads_per_op", "remote reads/op", 1.0, 3),
     ("reserve_bytes", "reserve MiB", MIB, 1),
     ("metadata_bytes", "metadata MiB", MIB, 1),
+    ("disk_read_bytes", "disk MiB read", MIB, 1),
+    ("disk_written_bytes", "disk MiB written", MIB, 1),
     ("dram_bytes_per_record", "DRAM B/record", 1.0, 1),
     ("pm_bytes_per_record", "PM B/record", 1.0, 1),
     ("not_run", "not run", 1.0, 0),

@@ -7,7 +7,7 @@ use super::config::Config;
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use quipu::internals::RecordForm;
-use quipu::{Client, Design, MediumKind, Options, Stats, Store};
+use quipu::{Client, Design, MediumKind, Options, Stats, Store, WriteBatch};
 use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Pages, Region};
 use std::fs;
@@ -235,6 +235,16 @@ impl EngineClient for Client {
     #[inline]
     fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), quipu::Error> {
         Client::put_many(self, pairs)
+    }
+
+    fn write(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), quipu::Error> {
+        let mut batch = WriteBatch::new();
+        pairs.iter().for_each(|(key, value)| _ = batch.put(key, value));
+        match Client::write(self, &batch) {
+            // A design without batches.
+            Err(quipu::Error::Unsupported { .. }) => Client::put_many(self, pairs),
+            done => done,
+        }
     }
 
     fn scan(

@@ -4,7 +4,9 @@
 //! never was. Records that inserts add are chosen only after they are stored, so a missing record is the
 //! store's fault. Scans have a way of their own to be checked, in `scan`.
 
+use super::batched::Batched;
 use super::config::{Config, setting};
+use super::drive::{Access, ENDLESS, Phase};
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use super::memory::Memory;
@@ -18,6 +20,7 @@ use crate::workload::{AcknowledgedCounter, Naming, Operation, Requests, Workload
 
 /// Loads and runs `workload` on each design, and hands over two rows for each, `load_` and `run_` with the
 /// workload's name. Records, operations and value size are the workload's and replace those of the settings.
+/// Settings that name seconds end the run by the clock.
 ///
 /// # Errors
 /// As for [`ops`](super::ops()), and [`BenchError::NoOrder`] before anything runs, if the workload scans and
@@ -64,7 +67,7 @@ pub fn ycsb_of<E: Engine>(
         return Err(setting("workload", reason));
     }
     // Versions are the calls' numbers from 1.
-    let newest = config.operations;
+    let newest = config.seconds.map_or(config.operations, |_| ENDLESS * config.threads as u64);
     let session = Session { config, progress, target: engine, values, newest, before };
     let naming = workload.naming();
     let last = if workload.scans() { last_key(naming, workload.records) } else { Vec::new() };
@@ -116,17 +119,29 @@ impl<E: Engine> Run<'_, E> {
         let session = &self.session;
         let name = format!("load_{}", self.workload.name);
         let records = session.config.records;
+        let phase = Phase { counts_disk: true, ..session.phase(&name, records) };
         let row = session.measure(
             self.opened,
-            &session.phase(&name, records),
+            &phase,
             || records,
-            |_| {
-                let mut worker = self.worker(&name);
-                Ok(move |record| worker.put(record, 0))
+            |thread| {
+                let (end, refused) = (phase.share(thread).end, session.refused(&name));
+                let mut client = Batched::new(self.opened.client(), session.config.batch).as_one();
+                let mut pair = (Vec::new(), Vec::new());
+                Ok(move |record| {
+                    self.naming.fill(record, &mut pair.0);
+                    session.values.fill(record, 0, &mut pair.1);
+                    client.put(&mut pair).map_err(&refused)?;
+                    let answer = client.answer(Access::Put);
+                    if record + 1 < end {
+                        return Ok(answer);
+                    }
+                    client.finish(answer).map_err(&refused)
+                })
             },
         )?;
         session.verify_count(&name, self.opened, records)?;
-        Ok(row)
+        Ok(session.batched(row))
     }
 
     fn run(&self) -> Result<Row, BenchError> {
@@ -136,6 +151,7 @@ impl<E: Engine> Run<'_, E> {
         let phase = session.phase(&name, session.config.operations);
         // Inserts cannot be undone, so warming up with them would grow the store before the clock starts.
         let phase = if self.workload.mix.insert > 0.0 { phase } else { session.warmed(phase) };
+        let phase = Phase { counts_disk: true, ..phase }.lasting(session.config.seconds);
         let row = session.measure(
             self.opened,
             &phase,

@@ -1,6 +1,6 @@
 //! A choice: an engine and, of an engine that has several, a durability level.
 
-use super::{pmemkv, rocksdb};
+use super::{Fjall, Handle, Pmemkv, Redb, RocksDb, pmemkv, rocksdb};
 use crate::level::Level;
 use crate::place::Place;
 use quipu::{Design, MediumKind};
@@ -68,6 +68,17 @@ impl Kind {
             Kind::Redb => "redb",
             Kind::Fjall => "fjall",
             Kind::Pmemkv => "pmemkv",
+        }
+    }
+
+    /// Whether it keeps its keys in order, so that they can be scanned.
+    pub fn is_ordered(self) -> bool {
+        match self {
+            Kind::Quipu(design) => design.can().ordered,
+            Kind::RocksDb => RocksDb::ORDERED,
+            Kind::Redb => Redb::ORDERED,
+            Kind::Fjall => Fjall::ORDERED,
+            Kind::Pmemkv => Pmemkv::ORDERED,
         }
     }
 

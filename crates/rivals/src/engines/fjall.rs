@@ -18,6 +18,8 @@ pub struct Fjall {
 }
 
 impl Handle for Fjall {
+    const ORDERED: bool = true;
+
     fn create(folder: &Path, setup: &Setup) -> Result<Fjall, Error> {
         let buffered = setup.level == Level::Memory;
         let database = Database::builder(folder)
@@ -53,6 +55,16 @@ impl EngineClient for Fjall {
         self.acknowledge()
     }
 
+    /// fjall's own batch of writes.
+    fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error> {
+        let mut batch = self.database.batch();
+        for (key, value) in pairs {
+            batch.insert(&self.records, key.as_slice(), value.as_slice());
+        }
+        batch.commit()?;
+        self.acknowledge()
+    }
+
     fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         out.clear();
         let found = self.records.get(key)?;
@@ -60,6 +72,21 @@ impl EngineClient for Fjall {
             out.extend_from_slice(value);
         }
         Ok(found.is_some())
+    }
+
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize, Error> {
+        let mut found = 0;
+        for pair in self.records.range(from..).take(count) {
+            let (key, value) = pair.into_inner()?;
+            each(&key, &value);
+            found += 1;
+        }
+        Ok(found)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! redb: a copy-on-write B-tree in one file. A put is a transaction of its own.
+//! redb: a copy-on-write B-tree in one file. A put is a transaction of its own, and so is a batch of them.
 //!
 //! Writers take turns, whatever keys they write; readers see the last commit and wait for no one. redb has no
 //! level between memory and a sync.
@@ -20,6 +20,8 @@ pub struct Redb {
 }
 
 impl Handle for Redb {
+    const ORDERED: bool = true;
+
     fn create(folder: &Path, setup: &Setup) -> Result<Redb, Error> {
         let cache = usize::try_from(setup.cache).unwrap_or(usize::MAX);
         let database = Database::builder().set_cache_size(cache).create(folder.join("records.redb"))?;
@@ -49,9 +51,22 @@ impl EngineClient for Redb {
         Ok(transaction.commit()?)
     }
 
+    fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error> {
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_durability(self.durability)?;
+        let mut table = transaction.open_table(TABLE)?;
+        for (key, value) in pairs {
+            table.insert(key.as_slice(), value.as_slice())?;
+        }
+        drop(table);
+        Ok(transaction.commit()?)
+    }
+
     fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         out.clear();
-        let found = self.database.begin_read()?.open_table(TABLE)?.get(key)?;
+        // The table keeps its transaction, and so the pages that are read, until the value is copied.
+        let table = self.database.begin_read()?.open_table(TABLE)?;
+        let found = table.get(key)?;
         if let Some(value) = &found {
             out.extend_from_slice(value.value());
         }
@@ -69,6 +84,22 @@ impl EngineClient for Redb {
             each(position, table.get(key.as_slice())?.as_ref().map(|value| value.value()));
         }
         Ok(())
+    }
+
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize, Error> {
+        let table = self.database.begin_read()?.open_table(TABLE)?;
+        let mut found = 0;
+        for pair in table.range(from..)?.take(count) {
+            let (key, value) = pair?;
+            each(key.value(), value.value());
+            found += 1;
+        }
+        Ok(found)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), Error> {

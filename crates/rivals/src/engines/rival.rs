@@ -8,6 +8,9 @@ use std::path::Path;
 
 /// One thread's handle of an open rival. The database is closed with its last handle.
 pub trait Handle: EngineClient + Clone + Sync {
+    /// Whether the engine keeps its keys in order, so that they can be scanned.
+    const ORDERED: bool;
+
     /// Makes the database in a folder that is empty.
     ///
     /// # Errors
@@ -68,5 +71,9 @@ impl<H: Handle> OpenEngine for Opened<H> {
 
     fn pool_bytes(&self) -> u64 {
         self.setup.place.bytes()
+    }
+
+    fn is_ordered(&self) -> bool {
+        H::ORDERED
     }
 }

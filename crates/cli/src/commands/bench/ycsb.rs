@@ -1,6 +1,6 @@
 //! `quipu bench ycsb`: workloads of YCSB.
 
-use super::settings::Settings;
+use super::settings::{Settings, in_batches};
 use crate::failure::{Failure, Outcome};
 use quipu::MediumKind;
 use quipu_lab::bench::{self, BenchError, Config};
@@ -12,7 +12,12 @@ const EXAMPLES: &str = "\
 Examples:
   quipu bench ycsb a b c d f
   quipu bench ycsb a --records 5M --ops 5M --value-size 200 --threads 2
-  quipu bench ycsb workloads/mine.properties --medium file --roofline";
+  quipu bench ycsb a e --design xp --batch 100 --seconds 60 --pool-size 1G
+  quipu bench ycsb workloads/mine.properties --medium file --roofline
+
+Fields of the JSON objects beside those of every benchmark: disk_read_bytes and disk_written_bytes, the bytes that this process fetched \
+from disks and sent to them during the phase, where the system counts them. What the page cache answers, and files in memory, do not count; \
+a page counts as written when it becomes dirty.";
 
 /// Records and operations of a published workload: beyond any cache, in a pool that fits into 2 GiB, and
 /// through in seconds.
@@ -42,6 +47,17 @@ pub struct Args {
     /// Operations of the run. [default: as many as records; of a property file its own]
     #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
     ops: Option<u64>,
+    /// Run each workload for so many seconds, in place of a number of operations. The pool has room for --ops
+    /// of them, unless its size is given; updates beyond these wait for compaction, and inserts fail.
+    #[arg(long, value_name = "S", value_parser = size::count::<u64>)]
+    seconds: Option<u64>,
+    /// Bytes of the pool, such as 2G. [default: room for all that is written]
+    #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
+    pool_size: Option<u64>,
+    /// Puts of the load that each thread collects and writes as one batch: all of it or nothing, of designs
+    /// that have such batches.
+    #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
+    batch: usize,
     /// Bytes of a key, by zeros before its number. [default: up to 23, as the number has digits]
     #[arg(long, value_name = "B", value_parser = size::length)]
     key_size: Option<usize>,
@@ -58,7 +74,9 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let workloads =
             self.workloads.iter().map(|name| self.workload(name)).collect::<Result<Vec<_>, _>>()?;
-        let config = Config { roofline: self.roofline, ..self.settings.apply(Config::default()) };
+        let Args { roofline, batch, seconds, pool_size, .. } = self;
+        let config = self.settings.apply(Config::default());
+        let config = Config { roofline, batch, seconds, pool_size, ..config };
         // Found out now and not after the workloads before it.
         for workload in workloads.iter().filter(|workload| workload.scans()) {
             if let Some(&design) = config.designs.iter().find(|design| !design.can().ordered) {
@@ -69,7 +87,7 @@ impl Args {
                 .into());
             }
         }
-        let described: Vec<String> = workloads.iter().map(describe).collect();
+        let described: Vec<String> = workloads.iter().map(|workload| self.describe(workload)).collect();
         let same = described.windows(2).all(|pair| pair[0] == pair[1]);
         let described = if same { described.first().cloned() } else { None };
         let mut bench = self.settings.begin(format!(
@@ -111,6 +129,13 @@ impl Args {
         }
         Ok(workload)
     }
+
+    fn describe(&self, workload: &Workload) -> String {
+        let Workload { records, operations, value_size, .. } = workload;
+        let run = self.seconds.map_or(format!("{operations} operations"), |seconds| format!("{seconds} s"));
+        let batches = in_batches(self.batch);
+        format!("{records} records of {value_size} bytes and their keys{batches}, {run}")
+    }
 }
 
 fn from_file(path: &Path) -> Result<Workload, Failure> {
@@ -120,9 +145,4 @@ fn from_file(path: &Path) -> Result<Workload, Failure> {
     })?;
     let name = path.file_stem().map_or_else(|| path.to_string_lossy(), |stem| stem.to_string_lossy());
     Workload::parse(&name, &text).map_err(|error| usage(error.to_string()))
-}
-
-fn describe(workload: &Workload) -> String {
-    let Workload { records, operations, value_size, .. } = workload;
-    format!("{records} records of {value_size} bytes and their keys, {operations} operations")
 }

@@ -165,13 +165,17 @@ impl Benchmark {
         !matches!(self, Benchmark::Patterns(_) | Benchmark::Memtables(_) | Benchmark::Ring(_))
     }
 
-    /// Whether any engine can do it.
+    /// Whether any engine can do it, or any that [keeps its keys in order](Benchmark::needs_order).
     pub fn is_of_any_engine(&self) -> bool {
         match self {
-            Benchmark::Ops | Benchmark::Util(_) => true,
-            Benchmark::Ycsb(workload) => !workload.scans(),
+            Benchmark::Ops | Benchmark::Ycsb(_) | Benchmark::Util(_) => true,
             _ => false,
         }
+    }
+
+    /// Whether it scans in the order of keys, and so is of engines alone that keep one.
+    pub fn needs_order(&self) -> bool {
+        matches!(self, Benchmark::Ycsb(workload) if workload.scans())
     }
 
     /// Runs the benchmark on any engine.

@@ -21,6 +21,8 @@ const FIXED: u64 = 64 << 20;
 pub struct Pmemkv(Arc<Database>);
 
 impl Handle for Pmemkv {
+    const ORDERED: bool = false;
+
     fn create(folder: &Path, setup: &Setup) -> Result<Pmemkv, Error> {
         let bytes = FIXED + setup.most_records * (setup.record_bytes * ROOM + OVERHEAD);
         let database = Database::create(&folder.join("records.pmemkv"), bytes, setup)?;

@@ -5,7 +5,8 @@
 //! paths.
 
 use super::functions::{
-    ColumnFamily, Db, DbOptions, Functions, PinnableSlice, ReadOptions, WriteOptions, load,
+    ColumnFamily, Cursor, Db, DbOptions, Functions, PinnableSlice, ReadOptions, WriteBatch, WriteOptions,
+    load,
 };
 use crate::engines::Setup;
 use crate::level::Level;
@@ -76,14 +77,27 @@ impl Options {
             Options(functions, options)
         }
     }
+
+    /// Lets the write-ahead log stand in a folder of its own.
+    fn log_in(&self, folder: &Path) -> Result<(), Error> {
+        let folder = c_path(folder)?;
+        // SAFETY: the options are not in use yet, and the name is copied during the call.
+        unsafe { (self.0.options_set_wal_dir)(self.1, folder.as_ptr()) }
+        Ok(())
+    }
+}
+
+fn c_path(path: &Path) -> Result<CString, Error> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|error| Error::Refused(error.to_string()))
 }
 
 impl Database {
     /// Makes a database in a folder that has none.
     pub fn create(path: &Path, setup: &Setup) -> Result<Database, Error> {
         let functions = load().map_err(Error::Missing)?;
-        let path = CString::new(path.as_os_str().as_bytes()).map_err(|e| Error::Refused(e.to_string()))?;
+        let path = c_path(path)?;
         let options = Options::new(functions, setup);
+        setup.place.log().map_or(Ok(()), |folder| options.log_in(folder))?;
         let (mut family, mut error) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: one name, one set of options and room for one handle, as the count says; all outlive the
         // call.
@@ -119,6 +133,43 @@ impl Database {
             put(self.db, self.write, key_bytes, key.len(), value_bytes, value.len(), &mut error);
         }
         check(self.functions, error)
+    }
+
+    /// Puts many pairs as one write.
+    pub fn put_many(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error> {
+        let batch = Batch::new(self.functions);
+        for (key, value) in pairs {
+            let (key_bytes, value_bytes) = (key.as_ptr().cast(), value.as_ptr().cast());
+            // SAFETY: the batch lives until the end of this function, and the slices are copied during the
+            // call.
+            unsafe {
+                let put = self.functions.writebatch_put;
+                put(batch.1, key_bytes, key.len(), value_bytes, value.len());
+            }
+        }
+        let mut error = ptr::null_mut();
+        // SAFETY: as in `put`.
+        unsafe { (self.functions.write)(self.db, self.write, batch.1, &mut error) }
+        check(self.functions, error)
+    }
+
+    /// Calls `each` with up to so many pairs in the order of keys, from a key on, and tells with how many.
+    pub fn scan(
+        &self,
+        from: &[u8],
+        count: usize,
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize, Error> {
+        let mut place = Scan::from(self, from);
+        let mut found = 0;
+        while found < count
+            && let Some((key, value)) = place.pair()
+        {
+            each(key, value);
+            found += 1;
+            place.go_on();
+        }
+        place.check().map(|()| found)
     }
 
     /// Deletes a key, whether it is there or not.
@@ -189,6 +240,75 @@ impl Drop for Database {
             (self.functions.writeoptions_destroy)(self.write);
             (self.functions.readoptions_destroy)(self.read);
         }
+    }
+}
+
+/// Writes that are collected, until the end of its scope.
+struct Batch(&'static Functions, *mut WriteBatch);
+
+impl Batch {
+    fn new(functions: &'static Functions) -> Batch {
+        // SAFETY: it makes a batch that belongs to this value.
+        Batch(functions, unsafe { (functions.writebatch_create)() })
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        // SAFETY: made by `writebatch_create` and destroyed once; a write that is over has copied it.
+        unsafe { (self.0.writebatch_destroy)(self.1) }
+    }
+}
+
+/// A place among the keys of an open database.
+struct Scan<'a> {
+    database: &'a Database,
+    cursor: *mut Cursor,
+}
+
+impl<'a> Scan<'a> {
+    fn from(database: &'a Database, from: &[u8]) -> Scan<'a> {
+        // SAFETY: the database is open as long as it is borrowed, and the slice is copied during the call.
+        unsafe {
+            let cursor = (database.functions.create_iterator)(database.db, database.read);
+            (database.functions.iter_seek)(cursor, from.as_ptr().cast(), from.len());
+            Scan { database, cursor }
+        }
+    }
+
+    /// The pair here, unless this is the end.
+    fn pair(&self) -> Option<(&[u8], &[u8])> {
+        let Functions { iter_valid, iter_key, iter_value, .. } = self.database.functions;
+        // SAFETY: the cursor belongs to this value; what it lends is good until it moves.
+        unsafe {
+            let lent = |of: unsafe extern "C" fn(*const Cursor, *mut usize) -> *const c_char| {
+                let mut length = 0;
+                let bytes = of(self.cursor, &mut length);
+                // Nothing may have no address.
+                if length == 0 { &[] } else { slice::from_raw_parts(bytes.cast(), length) }
+            };
+            (iter_valid(self.cursor) != 0).then(|| (lent(*iter_key), lent(*iter_value)))
+        }
+    }
+
+    fn go_on(&mut self) {
+        // SAFETY: the cursor stands at a pair, as `pair` has said, and nobody holds that any more.
+        unsafe { (self.database.functions.iter_next)(self.cursor) }
+    }
+
+    /// Whether it has ended for want of keys, and not by a failure.
+    fn check(&self) -> Result<(), Error> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the cursor belongs to this value.
+        unsafe { (self.database.functions.iter_get_error)(self.cursor, &mut error) }
+        check(self.database.functions, error)
+    }
+}
+
+impl Drop for Scan<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by `create_iterator` and destroyed once, before its database.
+        unsafe { (self.database.functions.iter_destroy)(self.cursor) }
     }
 }
 

@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub struct RocksDb(Arc<Database>);
 
 impl Handle for RocksDb {
+    const ORDERED: bool = true;
+
     fn create(folder: &Path, setup: &Setup) -> Result<RocksDb, Error> {
         Database::create(folder, setup).map(|database| RocksDb(Arc::new(database)))
     }
@@ -28,6 +30,11 @@ impl EngineClient for RocksDb {
         self.0.put(key, value)
     }
 
+    /// RocksDB's own batch of writes.
+    fn put_many(&mut self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error> {
+        self.0.put_many(pairs)
+    }
+
     fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         out.clear();
         self.0.get(key, |value| {
@@ -39,6 +46,10 @@ impl EngineClient for RocksDb {
     /// RocksDB's own batched read.
     fn get_many(&mut self, keys: &[Vec<u8>], each: impl FnMut(usize, Option<&[u8]>)) -> Result<(), Error> {
         self.0.get_many(keys, each)
+    }
+
+    fn scan(&mut self, from: &[u8], count: usize, each: impl FnMut(&[u8], &[u8])) -> Result<usize, Error> {
+        self.0.scan(from, count, each)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), Error> {

@@ -18,6 +18,10 @@ opaque! {
     ColumnFamily;
     /// A value lent by the database.
     PinnableSlice;
+    /// Writes that take effect together.
+    WriteBatch;
+    /// A place among the keys.
+    Cursor;
 }
 
 functions! {
@@ -28,6 +32,7 @@ functions! {
     options_set_create_if_missing: fn(*mut DbOptions, c_uchar);
     options_set_error_if_exists: fn(*mut DbOptions, c_uchar);
     options_set_compression: fn(*mut DbOptions, c_int);
+    options_set_wal_dir: fn(*mut DbOptions, *const c_char);
     options_increase_parallelism: fn(*mut DbOptions, c_int);
     options_optimize_for_point_lookup: fn(*mut DbOptions, u64);
     writeoptions_create: fn() -> *mut WriteOptions;
@@ -48,6 +53,10 @@ functions! {
     column_family_handle_destroy: fn(*mut ColumnFamily);
     close: fn(*mut Db);
     put: fn(*mut Db, *const WriteOptions, *const c_char, usize, *const c_char, usize, *mut *mut c_char);
+    writebatch_create: fn() -> *mut WriteBatch;
+    writebatch_put: fn(*mut WriteBatch, *const c_char, usize, *const c_char, usize);
+    writebatch_destroy: fn(*mut WriteBatch);
+    write: fn(*mut Db, *const WriteOptions, *mut WriteBatch, *mut *mut c_char);
     delete: fn(*mut Db, *const WriteOptions, *const c_char, usize, *mut *mut c_char);
     get_pinned: fn(
         *mut Db,
@@ -67,6 +76,14 @@ functions! {
         *mut *mut c_char,
         bool
     );
+    create_iterator: fn(*mut Db, *const ReadOptions) -> *mut Cursor;
+    iter_seek: fn(*mut Cursor, *const c_char, usize);
+    iter_valid: fn(*const Cursor) -> c_uchar;
+    iter_next: fn(*mut Cursor);
+    iter_key: fn(*const Cursor, *mut usize) -> *const c_char;
+    iter_value: fn(*const Cursor, *mut usize) -> *const c_char;
+    iter_get_error: fn(*const Cursor, *mut *mut c_char);
+    iter_destroy: fn(*mut Cursor);
     pinnableslice_value: fn(*const PinnableSlice, *mut usize) -> *const c_char;
     pinnableslice_destroy: fn(*mut PinnableSlice);
     free: fn(*mut std::ffi::c_void);
