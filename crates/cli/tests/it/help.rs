@@ -37,6 +37,7 @@ fn every_help_shows_examples_and_defaults() {
         &["bench"],
         &["bench", "ops"],
         &["bench", "ycsb"],
+        &["bench", "steady"],
         &["bench", "util"],
         &["bench", "recovery"],
         &["bench", "ring"],

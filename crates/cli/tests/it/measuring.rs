@@ -95,6 +95,42 @@ fn overwriting_is_measured_at_utilizations() {
 }
 
 #[test]
+fn a_load_lasts_for_its_time_and_tells_each_second() {
+    let (folder, _) = folder();
+    let file = folder.path().join("steady.svg");
+    let path = file.to_str().unwrap();
+    let small = ["bench", "steady", "--records", "2k", "--seconds", "2", "--zipf"];
+    let rows = objects(&succeed(small.iter().chain(&["--design", "quipu,xp", "--plot", path, "--json"])));
+    let mut fields = words(TIMED);
+    fields.extend(words(
+        "distribution put mops_by_second median_second_mops slowest_second_mops slowest_over_median get_p50_ns \
+         get_p99_ns get_p999_ns get_max_ns put_p50_ns put_p99_ns put_p999_ns put_max_ns stalls stalls_of_store \
+         stalls_of_machine disk_read_bytes disk_written_bytes",
+    ));
+    fields.sort_unstable();
+    assert_eq!(phases(&rows), ["steady", "steady"]);
+    for row in &rows {
+        let missing = |field: &&&str| !names(row).iter().any(|name| name == *field);
+        assert!(fields.iter().find(missing).is_none(), "{row}");
+        let by_second = row["mops_by_second"].as_array().unwrap();
+        let sum: f64 = by_second.iter().map(|mops| mops.as_f64().unwrap()).sum();
+        let all = row["ops"].as_f64().unwrap() / 1e6;
+        // A few calls end behind the last second.
+        assert!(by_second.len() == 2 && sum <= all + 1e-9 && sum > all * 0.5, "{row}");
+        assert_eq!((&row["distribution"], &row["put"]), (&"zipf 0.99".into(), &50.into()));
+        assert!(row["get_max_ns"].as_u64() >= row["get_p999_ns"].as_u64(), "{row}");
+    }
+    assert!(std::fs::read_to_string(&file).unwrap().contains("Throughput by the second"));
+    let text = text(["bench", "steady", "--records", "1k", "--seconds", "1", "--put", "100"]);
+    for part in ["1 s of 100 % puts, keys uniform", "slowest second", "longest put ns", "of the machine"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("get p50 ns"), "{text}");
+    assert!(fail(["bench", "steady", "--put", "101"], 2).contains("--put must be"));
+    assert!(fail(["bench", "steady", "--zipf", "2"], 2).contains("--zipf must be"));
+}
+
+#[test]
 fn the_raw_store_is_one_word_and_reads_stand_among_writes() {
     let command = "bench util --design flatstore-h --key-size 8 --value-size 2000 --utilization 80 --zipf 0.99 --put 50 \
                    --records 7k --set pacman=off --json";

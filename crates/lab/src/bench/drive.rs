@@ -146,17 +146,17 @@ where
 }
 
 /// Latencies of each kind of call.
-struct Latencies([Histogram<u64>; 2]);
+pub(super) struct Latencies([Histogram<u64>; 2]);
 
 impl Latencies {
-    fn new() -> Latencies {
+    pub(super) fn new() -> Latencies {
         let histogram =
             || Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are in order");
         Latencies([histogram(), histogram()])
     }
 
     #[inline]
-    fn record(&mut self, access: Access, ns: u64) {
+    pub(super) fn record(&mut self, access: Access, ns: u64) {
         self.0[access as usize].saturating_record(ns);
     }
 
@@ -168,7 +168,7 @@ impl Latencies {
         }
     }
 
-    fn add(&mut self, other: &Latencies) {
+    pub(super) fn add(&mut self, other: &Latencies) {
         for (sum, other) in self.0.iter_mut().zip(&other.0) {
             sum.add(other).expect("equal bounds");
         }
@@ -188,6 +188,11 @@ impl Outcome {
     /// Of operations that were one call without latencies of its own.
     pub(super) fn single(operations: u64, seconds: f64) -> Outcome {
         Outcome { operations, seconds, disk: None, latencies: Latencies::new() }
+    }
+
+    /// The same with latencies that somebody else has taken.
+    pub(super) fn with(self, latencies: Latencies) -> Outcome {
+        Outcome { latencies, ..self }
     }
 
     /// Two that came one after the other, as one.

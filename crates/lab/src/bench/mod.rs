@@ -2,6 +2,7 @@
 //!
 //! - [`ops`]: insert, get, get_many, scan, update and delete, each alone, over uniformly chosen records.
 //! - [`ycsb`]: a YCSB workload, loaded and run.
+//! - [`steady`](steady()): puts and gets for a fixed time, with throughput by the second, and stalls.
 //! - [`util`]: overwriting at a given utilization until throughput is steady.
 //! - [`recovery`]: reopening without and after a clean close.
 //! - [`reclaim`]: reads and writes beside reclamation.
@@ -14,7 +15,8 @@
 //!
 //! Each takes a [`Config`] and hands [`Row`]s to the caller; nothing here prints. On the simulated medium
 //! rows hold what an operation costs in place of how long it takes. All access to the store goes through
-//! [`Engine`] and its companions, so that another engine can stand in its place: [`ops_of`], [`ycsb_of`].
+//! [`Engine`] and its companions, so that another engine can stand in its place: [`ops_of`], [`ycsb_of`],
+//! [`steady_of`], [`util_of`].
 //!
 //! How time is taken: all threads begin behind one barrier, and the throughput is that of all operations
 //! between the first begin and the last end, so a slow thread is not averaged away. One call in 64 is timed
@@ -48,9 +50,12 @@ mod ring;
 mod roofline;
 mod scan;
 mod session;
+mod stalls;
+mod steady;
 mod steps;
 mod table;
 mod target;
+mod timeline;
 mod util;
 mod ycsb;
 
@@ -65,9 +70,11 @@ pub use progress::{Progress, Silent};
 pub use quipu_parts::commit::ring::Grants;
 pub use reclaim::reclaim;
 pub use recovery::recovery;
-pub use report::{Compaction, InPaper, Mixed, Row, Sink, Utilized};
+pub use report::{Compaction, EachKind, InPaper, Mixed, Row, Sink, Steadiness, Steady, Utilized};
 pub use ring::{Items, ring};
 pub use roofline::{Limits, Roof, Roofline};
+pub use stalls::Stalls;
+pub use steady::{SteadyLoad, steady, steady_of};
 pub use steps::steps;
 pub use table::table;
 pub use util::{Keys, Overwrites, recovery_of_overwritten, util, util_of};

@@ -1,8 +1,8 @@
 //! Results as a picture: an SVG of throughput and latencies.
 //!
 //! A table answers "how much", a picture "which, and by how far". Each panel has a group for each phase and a
-//! bar for each design in it; over utilizations, throughput is a line for each design. The colours are told
-//! apart by people who see few of them (Okabe and Ito's), every bar has its number, and the text stays text,
+//! bar for each design in it; over utilizations, and by the second, throughput is a line for each design. The
+//! colours are told apart by people who see few of them (Okabe and Ito's), every bar has its number, and the text stays text,
 //! so that it can be searched and read out.
 
 use super::report::Row;
@@ -34,6 +34,7 @@ const COLUMNS: usize = 150;
 pub fn plot(title: &str, notes: &[String], rows: &[Row]) -> String {
     let grid = Grid::new(rows);
     let mut panels = vec![grid.panel("Throughput, million operations a second", 3, |row| row.mops)];
+    panels.extend(grid.by_second());
     if rows.iter().any(|row| row.roofline.is_some()) {
         let share = |row: &Row| Some(row.roofline? * 100.0);
         panels.push(grid.panel("Share of the medium's limit, per cent", 1, share));
@@ -128,16 +129,25 @@ impl<'a> Grid<'a> {
             category: over_utilizations.then_some(SeriesCategory::Line),
             ..Series::new_nullable(design.clone(), self.values(design, &value))
         };
-        let mut chart = BarChart::new(self.designs.iter().map(series).collect(), self.phases.clone());
-        (chart.width, chart.height) = (WIDTH, HEIGHT);
-        chart.font_family = FONTS.to_owned();
-        chart.title.text = heading.to_owned();
-        chart.legend.category = LegendCategory::RoundRect;
-        chart.series.colors = COLOURS.map(Color::from).to_vec();
+        let mut chart = chart(heading, self.designs.iter().map(series).collect(), self.phases.clone());
         chart.series.label.formatter = format!("{{:.{decimals}}}");
         chart.series.label.hide_overlap = true;
         chart.tooltip.show = true;
         chart
+    }
+
+    /// Throughput by the second of the rows that have it.
+    fn by_second(&self) -> Option<BarChart> {
+        let of = |row: &Row| Some((design(row), row.steady.clone()?.times?.mops_by_second));
+        let lines: Vec<(String, Vec<f64>)> = self.rows.iter().filter_map(of).collect();
+        let seconds = lines.iter().map(|(_, by_second)| by_second.len()).max()?;
+        let series = |(design, by_second): (String, Vec<f64>)| Series {
+            category: Some(SeriesCategory::Line),
+            ..Series::new(design, by_second.into_iter().map(|mops| mops as f32).collect())
+        };
+        let seconds = (1..=seconds).map(|second| second.to_string()).collect();
+        let heading = "Throughput by the second, million operations";
+        Some(chart(heading, lines.into_iter().map(series).collect(), seconds))
     }
 
     /// Medians as bars, and above them what few calls exceed.
@@ -163,10 +173,21 @@ impl<'a> Grid<'a> {
     }
 }
 
+/// A chart of series over these names.
+fn chart(heading: &str, series: Vec<Series>, names: Vec<String>) -> BarChart {
+    let mut chart = BarChart::new(series, names);
+    (chart.width, chart.height) = (WIDTH, HEIGHT);
+    chart.font_family = FONTS.to_owned();
+    chart.title.text = heading.to_owned();
+    chart.legend.category = LegendCategory::RoundRect;
+    chart.series.colors = COLOURS.map(Color::from).to_vec();
+    chart
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::{InPaper, Utilized};
+    use crate::bench::{InPaper, Steadiness, Steady, Utilized};
     use roxmltree::{Document, Node};
 
     fn row(design: &str, phase: &str, mops: f64, roofline: Option<f64>) -> Row {
@@ -265,6 +286,21 @@ mod tests {
                 && COLOURS.iter().any(|colour| node.attribute("stroke") == Some(*colour))
         };
         assert_eq!(document.descendants().filter(is_curve).count(), 2);
+    }
+
+    #[test]
+    fn seconds_are_joined_by_a_line_of_each_design() {
+        let of = |design: &str, mops_by_second: Vec<f64>| {
+            let times = Some(Steadiness { mops_by_second, ..Steadiness::default() });
+            Row { steady: Some(Steady { times, ..Steady::default() }), ..row(design, "steady", 1.0, None) }
+        };
+        let rows = [of("quipu", vec![1.0; 900]), of("xp", vec![0.5; 600])];
+        let picture = plot("Steady", &[], &rows);
+        let found = texts(&picture);
+        assert_has(&found, &["quipu", "xp", "1", "Throughput by the second, million operations"]);
+        let seconds = found.iter().filter(|text| text.parse().is_ok_and(|second: u64| second > 100));
+        assert!(seconds.count() < 40, "most have no room: {found:?}");
+        assert!(!texts(&plot("Ops", &[], &[row("quipu", "get", 1.0, None)])).contains(&found[0]));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::config::Config;
 use super::drive::Outcome;
 use super::memory::Memory;
 use super::roofline::{Limits, Roof};
+use super::stalls::Stalls;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
@@ -83,6 +84,9 @@ pub struct Row {
     /// The fields of a row of overwriting until throughput is steady.
     #[serde(flatten)]
     pub utilized: Option<Utilized>,
+    /// The fields of a row of puts and gets for a fixed time.
+    #[serde(flatten)]
+    pub steady: Option<Steady>,
     /// Why nothing was run. Then there is nothing else but what should have been.
     pub not_run: Option<&'static str>,
 }
@@ -168,6 +172,60 @@ pub struct Compaction {
     pub reserve_bytes: u64,
     /// Bytes of the pool that are no segments.
     pub metadata_bytes: u64,
+}
+
+/// The result of puts and gets for a fixed time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Steady {
+    /// How keys were chosen.
+    pub distribution: String,
+    /// Puts among the operations, in per cent.
+    pub put: u64,
+    /// How steady it was, where times are taken.
+    #[serde(flatten)]
+    pub times: Option<Steadiness>,
+}
+
+/// Throughput by the second, latencies of every call, and stalls.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Steadiness {
+    /// Million operations that ended in each second.
+    pub mops_by_second: Vec<f64>,
+    /// Those of the median second.
+    pub median_second_mops: f64,
+    /// Those of the slowest second.
+    pub slowest_second_mops: f64,
+    /// The slowest second over the median one, unless that did nothing.
+    pub slowest_over_median: Option<f64>,
+    /// Times of the calls.
+    #[serde(flatten)]
+    pub each: EachKind,
+    /// Operations that stalled, and how often the machine did.
+    #[serde(flatten)]
+    pub stalls: Stalls,
+}
+
+/// Times of gets and of puts, in nanoseconds, every call timed; nothing of a kind that there was not.
+#[skip_serializing_none]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EachKind {
+    /// Median time of a get.
+    pub get_p50_ns: Option<u64>,
+    /// Time that 99 % of the gets stay within.
+    pub get_p99_ns: Option<u64>,
+    /// Time that 99.9 % of the gets stay within.
+    pub get_p999_ns: Option<u64>,
+    /// Time of the longest get.
+    pub get_max_ns: Option<u64>,
+    /// Median time of a put.
+    pub put_p50_ns: Option<u64>,
+    /// Time that 99 % of the puts stay within.
+    pub put_p99_ns: Option<u64>,
+    /// Time that 99.9 % of the puts stay within.
+    pub put_p999_ns: Option<u64>,
+    /// Time of the longest put.
+    pub put_max_ns: Option<u64>,
 }
 
 impl Row {

@@ -8,7 +8,7 @@ const PERCENT: f64 = 100.0;
 const MIB: f64 = 1.0 / (1 << 20) as f64;
 
 /// The columns: the field of a row's JSON, the header, and for numbers a factor and the decimals.
-const COLUMNS: [(&str, &str, f64, usize); 51] = [
+const COLUMNS: [(&str, &str, f64, usize); 64] = [
     ("setting", "setting", 1.0, 0),
     ("design", "design", 1.0, 0),
     ("phase", "phase", 1.0, 0),
@@ -24,6 +24,9 @@ const COLUMNS: [(&str, &str, f64, usize); 51] = [
     ("seconds", "s", 1.0, 3),
     ("mops", "Mops/s", 1.0, 3),
     (PER_THREAD, "per thread", 1.0, 3),
+    ("median_second_mops", "median second", 1.0, 3),
+    ("slowest_second_mops", "slowest second", 1.0, 3),
+    ("slowest_over_median", "% of median", PERCENT, 1),
     ("steady", "steady", 1.0, 0),
     ("write_amplification", "written/user B", 1.0, 2),
     ("moved_bytes", "moved MiB", MIB, 1),
@@ -42,8 +45,18 @@ const COLUMNS: [(&str, &str, f64, usize); 51] = [
     ("p999_ns", "p99.9 ns", 1.0, 0),
     ("get_p50_ns", "get p50 ns", 1.0, 0),
     ("get_p99_ns", "get p99 ns", 1.0, 0),
+    ("get_p999_ns", "get p99.9 ns", 1.0, 0),
+    ("get_max_ns", "longest get ns", 1.0, 0),
     ("put_p50_ns", "put p50 ns", 1.0, 0),
     ("put_p99_ns", "put p99 ns", 1.0, 0),
+    ("put_p999_ns", "put p99.9 ns", 1.0, 0),
+    ("put_max_ns", "longest put ns", 1.0, 0),
+    ("stalls", "stalls over 100 ms", 1.0, 0),
+    ("longest_stall_ms", "longest ms", 1.0, 0),
+    ("stalls_of_store", "of the store", 1.0, 0),
+    ("longest_stall_of_store_ms", "longest ms", 1.0, 0),
+    ("stalls_of_machine", "of the machine", 1.0, 0),
+    ("longest_stall_of_machine_ms", "longest ms", 1.0, 0),
     ("eliminated_per_op", "eliminated/op", 1.0, 3),
     ("fences_per_op", "fences/op", 1.0, 3),
     ("lines_flushed_per_op", "lines flushed/op", 1.0, 3),

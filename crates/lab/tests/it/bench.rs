@@ -3,8 +3,8 @@
 
 use quipu::{Design, MediumKind};
 use quipu_lab::bench::{
-    BenchError, Config, Grants, Items, Keys, Order, Overwrites, Roofline, Row, Silent, memtables, ops,
-    recovery, recovery_of_overwritten, ring, table, util, ycsb,
+    BenchError, Config, Grants, Items, Keys, Order, Overwrites, Roofline, Row, Silent, SteadyLoad, memtables,
+    ops, recovery, recovery_of_overwritten, ring, steady, table, util, ycsb,
 };
 use quipu_lab::workload::{Mix, Workload};
 use std::path::PathBuf;
@@ -102,6 +102,27 @@ fn every_point_workload_loads_and_runs() {
         rows.iter().for_each(check_times);
         assert_eq!((rows[0].ops, rows[1].ops), (1_000, 2_000));
     }
+}
+
+#[test]
+fn a_steady_load_runs_on_every_design_and_is_counted_on_the_simulator() {
+    let load = SteadyLoad { seconds: 1, ..SteadyLoad::default() };
+    let config = Config { designs: Design::ALL.to_vec(), pool_size: None, ..tiny() };
+    let all = rows(|sink| steady(&config, &load, &Silent, sink));
+    assert_eq!(all.len(), Design::ALL.len());
+    for row in &all {
+        check_times(row);
+        let times = row.steady.as_ref().and_then(|steady| steady.times.as_ref()).unwrap();
+        assert_eq!(times.mops_by_second.len(), 1, "{row:?}");
+        assert!(times.median_second_mops > 0.0 && times.slowest_over_median == Some(1.0), "{row:?}");
+        let longest = times.each.put_max_ns.max(times.each.get_max_ns).unwrap();
+        assert!(row.p50_ns <= row.p99_ns && row.p999_ns <= Some(longest), "{row:?}");
+        assert!(times.stalls.stalls_of_store <= times.stalls.stalls, "{row:?}");
+    }
+    let counted =
+        rows(|sink| steady(&on_sim(), &SteadyLoad { keys: Keys::Zipf(0.9), ..load }, &Silent, sink));
+    assert!(counted[0].fences_per_op.is_some_and(|fences| fences > 0.0), "{counted:?}");
+    assert!(counted[0].steady.as_ref().is_some_and(|steady| steady.times.is_none()), "{counted:?}");
 }
 
 #[test]

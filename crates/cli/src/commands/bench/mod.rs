@@ -6,6 +6,7 @@ mod place;
 mod recovery;
 mod ring;
 mod settings;
+mod steady;
 mod util;
 mod ycsb;
 
@@ -18,6 +19,7 @@ Examples:
   quipu bench ops --records 5M --value-size 200 --roofline
   quipu bench ops --medium file --pool /mnt/ssd/bench.pool --threads 2
   quipu bench ops --medium sim                              # exact costs in place of times
+  quipu bench steady --seconds 60 --zipf 0.99               # throughput by the second, and stalls
   quipu bench util --utilization 50,90 --zipf 0.99          # with compaction at work
   quipu bench recovery --records 10M --json
   quipu bench ring --threads 2 --batch 1,50                 # order and batching, without an index
@@ -43,6 +45,7 @@ pub struct Args {
 enum Benchmark {
     Ops(ops::Args),
     Ycsb(ycsb::Args),
+    Steady(steady::Args),
     Util(util::Args),
     Recovery(recovery::Args),
     Ring(ring::Args),
@@ -55,6 +58,7 @@ impl Args {
         match self.benchmark {
             Benchmark::Ops(args) => args.run(),
             Benchmark::Ycsb(args) => args.run(),
+            Benchmark::Steady(args) => args.run(),
             Benchmark::Util(args) => args.run(),
             Benchmark::Recovery(args) => args.run(),
             Benchmark::Ring(args) => args.run(),

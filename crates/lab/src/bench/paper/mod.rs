@@ -27,6 +27,7 @@ use super::config::Config;
 use super::memtables::Order;
 use super::patterns::Pattern;
 use super::ring::Items;
+use super::steady::SteadyLoad;
 use super::util::Overwrites;
 use crate::workload::Workload;
 
@@ -138,6 +139,8 @@ pub enum Benchmark {
     Ring(Items),
     /// [`steps`](super::steps()).
     Steps,
+    /// [`steady`](super::steady()).
+    Steady(SteadyLoad),
     /// [`util`](super::util()).
     Util(Overwrites),
     /// [`recovery_of_overwritten`](super::recovery_of_overwritten()).

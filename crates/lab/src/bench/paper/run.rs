@@ -7,7 +7,7 @@ use crate::bench::progress::Progress;
 use crate::bench::report::{InPaper, Row, Sink};
 use crate::bench::{
     Engine, Roofline, memtables, ops, ops_of, patterns, reclaim, recovery, recovery_of_overwritten, ring,
-    steps, util, util_of, ycsb, ycsb_of,
+    steady, steady_of, steps, util, util_of, ycsb, ycsb_of,
 };
 use quipu::{Design, MediumKind};
 
@@ -148,6 +148,7 @@ impl Benchmark {
             Benchmark::Memtables(order) => memtables(config, *order, progress, sink),
             Benchmark::Ring(items) => ring(config, items, progress, sink),
             Benchmark::Steps => steps(config, progress, sink),
+            Benchmark::Steady(load) => steady(config, load, progress, sink),
             Benchmark::Util(overwrites) => util(config, overwrites, progress, sink),
             Benchmark::Disorder(overwrites) => recovery_of_overwritten(config, overwrites, progress, sink),
             Benchmark::NoScans => {
@@ -168,7 +169,7 @@ impl Benchmark {
     /// Whether any engine can do it, or any that [keeps its keys in order](Benchmark::needs_order).
     pub fn is_of_any_engine(&self) -> bool {
         match self {
-            Benchmark::Ops | Benchmark::Ycsb(_) | Benchmark::Util(_) => true,
+            Benchmark::Ops | Benchmark::Ycsb(_) | Benchmark::Steady(_) | Benchmark::Util(_) => true,
             _ => false,
         }
     }
@@ -193,6 +194,7 @@ impl Benchmark {
         match self {
             Benchmark::Ops => ops_of(config, engine, roofline, progress, sink),
             Benchmark::Ycsb(workload) => ycsb_of(config, workload, engine, roofline, progress, sink),
+            Benchmark::Steady(load) => steady_of(config, load, engine, roofline, progress, sink),
             Benchmark::Util(overwrites) => util_of(config, overwrites, engine, roofline, progress, sink),
             _ => Err(setting("benchmark", "measures what only Quipu's designs do")),
         }

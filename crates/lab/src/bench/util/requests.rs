@@ -4,8 +4,8 @@
 //! choices are made before its clock starts, and read from an array while it runs. Each thread has records of
 //! its own, so that there is no doubt which value was last, in the end and at every get.
 
-use super::settings::{ETC_THETA, Keys};
-use crate::workload::{EtcChoice, ScrambledZipfian, mix};
+use super::settings::Keys;
+use crate::workload::mix;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::ops::Range;
@@ -54,12 +54,6 @@ pub(super) struct Draw<'a> {
     pub(super) bytes: &'a dyn Fn(u64) -> u64,
 }
 
-enum Choice {
-    Uniform(u64),
-    Zipf(ScrambledZipfian),
-    Etc(EtcChoice),
-}
-
 impl Requests {
     /// For at most so many records and operations of a window. All memory is taken and touched here, before
     /// that of the store is measured.
@@ -74,15 +68,6 @@ impl Requests {
         Requests { keys, seed, drawn: (0..threads).map(touched).collect(), newest }
     }
 
-    fn choice(&self, items: u64) -> Choice {
-        let choice = match self.keys {
-            Keys::Zipf(theta) => ScrambledZipfian::new(items, theta).map(Choice::Zipf),
-            Keys::Etc => EtcChoice::new(items, ETC_THETA).map(Choice::Etc),
-            Keys::Uniform => None,
-        };
-        choice.unwrap_or(Choice::Uniform(items))
-    }
-
     fn of_thread(&self, thread: usize) -> MutexGuard<'_, Drawn> {
         self.drawn[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,18 +77,14 @@ impl Requests {
         let Draw { thread, window, records, put, values, bytes } = draw;
         let threads = self.drawn.len() as u64;
         // Each thread has every so-manieth record.
-        let choice = self.choice((records - thread as u64).div_ceil(threads));
+        let choice = self.keys.choice((records - thread as u64).div_ceil(threads));
         let record = |position: u64| position * threads + thread as u64;
         let mut random = SmallRng::seed_from_u64(mix(mix(self.seed) ^ (window << 16 | thread as u64)));
         let mut drawn = self.of_thread(thread);
         drawn.requests.clear();
         (drawn.puts, drawn.bytes) = (0, 0);
         for value in values {
-            let record = record(match &choice {
-                Choice::Uniform(items) => random.random_range(0..*items),
-                Choice::Zipf(zipfian) => zipfian.draw(&mut random),
-                Choice::Etc(etc) => etc.draw(&mut random, record),
-            });
+            let record = record(choice.draw(&mut random, record));
             let newest = &self.newest[record as usize];
             // Where there are only puts nothing else is drawn: their choices stay those of runs without gets.
             let is_put = put == 100 || random.random_range(0..100) < put;

@@ -3,6 +3,8 @@
 use crate::bench::config::{Config, refuse, setting};
 use crate::bench::error::BenchError;
 use crate::workload::{EtcChoice, ScrambledZipfian, Values};
+use rand::RngExt;
+use rand::rngs::SmallRng;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -14,7 +16,7 @@ const UTILIZATIONS: RangeInclusive<u64> = 1..=95;
 const SEGMENTS: u64 = 1000;
 
 /// How skewed requests for small and medium objects of the ETC pool are.
-pub(super) const ETC_THETA: f64 = 0.99;
+const ETC_THETA: f64 = 0.99;
 
 /// How records are chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,11 +31,21 @@ pub enum Keys {
 
 impl Keys {
     /// The values that go with it.
-    pub(super) fn values(self, config: &Config) -> Result<Values, BenchError> {
+    pub(in crate::bench) fn values(self, config: &Config) -> Result<Values, BenchError> {
         if self == Keys::Etc { Ok(Values::etc()) } else { config.values() }
     }
 
-    fn check(self) -> Result<(), BenchError> {
+    /// A choice among so many records.
+    pub(in crate::bench) fn choice(self, records: u64) -> Choice {
+        let choice = match self {
+            Keys::Zipf(theta) => ScrambledZipfian::new(records, theta).map(Choice::Zipf),
+            Keys::Etc => EtcChoice::new(records, ETC_THETA).map(Choice::Etc),
+            Keys::Uniform => None,
+        };
+        choice.unwrap_or(Choice::Uniform(records))
+    }
+
+    pub(in crate::bench) fn check(self) -> Result<(), BenchError> {
         let is_choice = match self {
             Keys::Uniform => true,
             Keys::Zipf(theta) => ScrambledZipfian::new(1, theta).is_some(),
@@ -49,6 +61,25 @@ impl fmt::Display for Keys {
             Keys::Uniform => f.write_str("uniform"),
             Keys::Zipf(theta) => write!(f, "zipf {theta}"),
             Keys::Etc => f.write_str("etc"),
+        }
+    }
+}
+
+/// Chooses among records by their positions.
+pub(in crate::bench) enum Choice {
+    Uniform(u64),
+    Zipf(ScrambledZipfian),
+    Etc(EtcChoice),
+}
+
+impl Choice {
+    /// The position of a record. `record` tells the record's number, which decides its size.
+    #[inline]
+    pub(in crate::bench) fn draw(&self, random: &mut SmallRng, record: impl Fn(u64) -> u64) -> u64 {
+        match self {
+            Choice::Uniform(records) => random.random_range(0..*records),
+            Choice::Zipf(zipfian) => zipfian.draw(random),
+            Choice::Etc(etc) => etc.draw(random, record),
         }
     }
 }
