@@ -7,7 +7,7 @@ use crate::output::{self, Failure, Report};
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
 use quipu_lab::bench::paper::{Benchmark, Paper, Scale};
-use quipu_lab::bench::{Config, Keys, Overwrites};
+use quipu_lab::bench::{Config, Keys, Overwrites, SteadyLoad};
 use quipu_lab::workload::Workload;
 use quipu_rivals::engines::{Choice, Kind};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ Examples:
   quipu-rivals ops --engine quipu,rocksdb:process,fjall:process --threads 2 --plot ops.svg
   quipu-rivals ycsb a b c --engine all --medium file --pool /mnt/ssd/rivals --records 20000
   quipu-rivals ycsb a e --engine rocksdb,fjall --medium file --pool /mnt/ssd/rivals --wal-dir /dev/shm/log --batch 100 --seconds 60
+  quipu-rivals steady --engine xp,rocksdb,fjall --seconds 600 --records 8000000 --plot steady.svg
   quipu-rivals mix --etc --engine flatstore-h,pmemkv:process,rocksdb:process
   quipu-rivals paper mpkv --figure 4,contention --threads 1,2
   quipu-rivals compare > tables.md";
@@ -51,6 +52,11 @@ enum Command {
     Ops(Ops),
     /// Load and run workloads of YCSB.
     Ycsb(Ycsb),
+    /// Get and put for a fixed time: throughput by the second, the longest calls, and stalls.
+    ///
+    /// A call of more than 100 ms is a stall. An idle thread beside the load tells whether the whole machine
+    /// stood still meanwhile.
+    Steady(Steady),
     /// Get and put, by default half and half, until throughput is steady.
     ///
     /// Quipu's own designs do it in a pool that is as full as --utilization says; nobody limits the space of
@@ -103,6 +109,40 @@ impl Ycsb {
         let heading = format!("YCSB {names}: {records} records of {value_size} bytes and their keys, {run}");
         let workloads = workloads.iter().map(|name| workload(name, &config, value_size));
         settings.measure(&heading, &workloads.collect::<Result<Vec<_>, Failure>>()?, &config)
+    }
+}
+
+#[derive(clap::Args)]
+struct Steady {
+    #[command(flatten)]
+    settings: Settings,
+    /// Bytes of a key.
+    #[arg(long, value_name = "B", default_value_t = 16)]
+    key_size: usize,
+    /// Bytes of a value.
+    #[arg(long, value_name = "B", default_value_t = 200)]
+    value_size: usize,
+    /// Seconds that it lasts.
+    #[arg(long, value_name = "S", default_value_t = 60)]
+    seconds: u64,
+    /// Per cent of the operations that are puts.
+    #[arg(long, value_name = "PCT", default_value_t = 50)]
+    put: u64,
+    /// Choose records by YCSB's scrambled zipfian distribution. [default: uniformly]
+    #[arg(long, value_name = "THETA", num_args = 0..=1, default_missing_value = "0.99")]
+    zipf: Option<f64>,
+}
+
+impl Steady {
+    fn run(self) -> Result<(), Failure> {
+        let Steady { settings, key_size, value_size, seconds, put, zipf } = self;
+        let config = settings.config(Config { key_size, value_size, ..Config::default() })?;
+        let load = SteadyLoad { keys: zipf.map_or(Keys::Uniform, Keys::Zipf), put, seconds };
+        let heading = format!(
+            "{seconds} s of {put} % puts, keys {}: {} records of {key_size} + {value_size} bytes",
+            load.keys, config.records
+        );
+        settings.measure(&heading, &[Benchmark::Steady(load)], &config)
     }
 }
 
@@ -305,6 +345,7 @@ impl Line {
                 ops.settings.measure(&heading, &[Benchmark::Ops], &config)
             }
             Command::Ycsb(ycsb) => ycsb.run(),
+            Command::Steady(steady) => steady.run(),
             Command::Mix(mix) => mix.run(),
             Command::Paper(evaluated) => evaluated.run(),
             Command::Compare(compare) => compare.campaign()?.run(),

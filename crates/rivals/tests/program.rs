@@ -72,6 +72,23 @@ fn gets_and_puts_are_mixed_in_ours_at_a_utilization_and_in_others_without() {
 }
 
 #[test]
+fn a_load_lasts_for_its_time_on_ours_and_on_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut line = vec!["steady", "--engine", "quipu,redb:memory", "--medium", "file", "--records", "500"];
+    line.extend(["--seconds", "1", "--zipf", "0.9", "--put", "20", "--json"]);
+    let output = program(folder.path(), &line);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.iter().map(|row| &row["design"]).collect::<Vec<_>>(), ["quipu", "redb:memory"]);
+    for row in rows {
+        assert_eq!((&row["phase"], &row["put"]), (&"steady".into(), &20.into()));
+        assert!(row["mops_by_second"].as_array().is_some_and(|by_second| by_second.len() == 1), "{row}");
+        assert!(row["get_max_ns"].as_u64() > Some(0) && row["stalls_of_store"].is_u64(), "{row}");
+    }
+}
+
+#[test]
 fn papers_are_repeated_beside_others() {
     let folder = tempfile::tempdir().unwrap();
     let mut line = vec!["paper", "mpkv", "--figure", "6", "--engine", "redb:memory", "--medium", "file"];

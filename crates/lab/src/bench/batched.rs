@@ -25,7 +25,7 @@ pub(super) struct Batched<C> {
     waited_ns: Option<u64>,
     until_timed: u32,
     /// Whether a batch is one write, and not only issued together.
-    is_one: bool,
+    is_whole: bool,
 }
 
 impl<C: EngineClient> Batched<C> {
@@ -33,12 +33,12 @@ impl<C: EngineClient> Batched<C> {
     pub(super) fn new(client: C, size: usize) -> Batched<C> {
         let pairs = if size > 1 { vec![Default::default(); size] } else { Vec::new() };
         let (waiting, came, waited_ns) = (0, None, None);
-        Batched { client, pairs, waiting, came, waited_ns, until_timed: SAMPLE, is_one: false }
+        Batched { client, pairs, waiting, came, waited_ns, until_timed: SAMPLE, is_whole: false }
     }
 
     /// The same where each batch is one write, all of it or nothing, as far as the engine can promise that.
-    pub(super) fn as_one(self) -> Batched<C> {
-        Batched { is_one: true, ..self }
+    pub(super) fn whole(self) -> Batched<C> {
+        Batched { is_whole: true, ..self }
     }
 
     /// Takes a put, key and value: it is carried out at once, or with the last one of its batch. The pair in
@@ -97,7 +97,7 @@ impl<C: EngineClient> Batched<C> {
     fn issue(&mut self) -> Result<(), C::Error> {
         if self.waiting > 0 {
             let pairs = &self.pairs[..self.waiting];
-            if self.is_one { self.client.write(pairs) } else { self.client.put_many(pairs) }?;
+            if self.is_whole { self.client.write(pairs) } else { self.client.put_many(pairs) }?;
             self.waiting = 0;
         }
         self.waited_ns = self.came.take().map(|came| came.elapsed().as_nanos() as u64);
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_batch_is_one_write_where_that_is_asked_for() {
         let log = Log::default();
-        let mut batched = Batched::new(&log, 2).as_one();
+        let mut batched = Batched::new(&log, 2).whole();
         [1, 2, 3].iter().for_each(|key| _ = put(&mut batched, *key));
         batched.finish(Access::Put.into()).expect("infallible");
         assert_eq!(*log.0.borrow(), ["write 2", "write 1"]);

@@ -126,7 +126,7 @@ impl<E: Engine> Run<'_, E> {
             || records,
             |thread| {
                 let (end, refused) = (phase.share(thread).end, session.refused(&name));
-                let mut client = Batched::new(self.opened.client(), session.config.batch).as_one();
+                let mut client = Batched::new(self.opened.client(), session.config.batch).whole();
                 let mut pair = (Vec::new(), Vec::new());
                 Ok(move |record| {
                     self.naming.fill(record, &mut pair.0);

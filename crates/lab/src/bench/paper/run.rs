@@ -168,10 +168,7 @@ impl Benchmark {
 
     /// Whether any engine can do it, or any that [keeps its keys in order](Benchmark::needs_order).
     pub fn is_of_any_engine(&self) -> bool {
-        match self {
-            Benchmark::Ops | Benchmark::Ycsb(_) | Benchmark::Steady(_) | Benchmark::Util(_) => true,
-            _ => false,
-        }
+        matches!(self, Benchmark::Ops | Benchmark::Ycsb(_) | Benchmark::Steady(_) | Benchmark::Util(_))
     }
 
     /// Whether it scans in the order of keys, and so is of engines alone that keep one.
