@@ -292,8 +292,8 @@ struct Place {
     /// file in the folder of temporary files]
     #[arg(long, value_name = "PATH")]
     pool: Option<PathBuf>,
-    /// A folder for the write-ahead log of RocksDB, which does not exist: made and removed with the place, such
-    /// as on a tmpfs beside tables on an SSD. [default: the place itself]
+    /// A folder for the write-ahead log of RocksDB, which does not exist: made and removed with the place. So
+    /// the log may be on a tmpfs while the tables are on an SSD. [default: the place itself]
     #[arg(long, value_name = "DIR")]
     wal_dir: Option<PathBuf>,
     /// The seed of all choices.

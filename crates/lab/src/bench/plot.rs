@@ -2,8 +2,8 @@
 //!
 //! A table answers "how much", a picture "which, and by how far". Each panel has a group for each phase and a
 //! bar for each design in it; over utilizations, and by the second, throughput is a line for each design. The
-//! colours are told apart by people who see few of them (Okabe and Ito's), every bar has its number, and the text stays text,
-//! so that it can be searched and read out.
+//! colours are told apart by people who see few of them (Okabe and Ito's), every bar has its number, and the
+//! text stays text, so that it can be searched and read out.
 
 use super::report::Row;
 use crate::distinct::distinct;
