@@ -6,7 +6,7 @@
 use crate::engines::{Choice, Fjall, Handle, Kind, Pmemkv, Redb, Rival, RocksDb, Setup};
 use crate::level::Survival;
 use crate::place::Place;
-use quipu::{Design, Durability};
+use quipu::{Design, Durability, MediumKind, Statement};
 use quipu_lab::bench::paper::Benchmark;
 use quipu_lab::bench::{BenchError, Config, Progress, Roofline, Row, Sink};
 use quipu_lab::settings;
@@ -17,20 +17,26 @@ use std::path::Path;
 /// Bytes of a region that is made only to ask the medium about itself.
 const TRIAL: u64 = 4096;
 
-/// The failures that acknowledged writes of `choice` survive, where `config` puts it.
+/// The failures that acknowledged writes of `choice` survive in `place`, on the medium of `config`. Those of an
+/// engine whose log has a folder of its own survive as that folder does.
 ///
 /// # Errors
 /// [`BenchError`] if the place is taken, or cannot be the medium.
-pub fn survival(choice: &Choice, config: &Config, path: &Path) -> Result<Survival, BenchError> {
+pub fn survival(choice: &Choice, config: &Config, place: &Place) -> Result<Survival, BenchError> {
     // Tried for the others too: they would take any folder for the medium that it is said to be.
-    let region = Region::create(path, TRIAL, Some(config.medium), Durability::Process)?;
-    let survival = match choice.kind {
-        Kind::Quipu(_) => Survival::from(&region.statement()),
+    let statement = statement_at(place.path(), Some(config.medium))?;
+    Ok(match (choice.kind, place.log()) {
+        (Kind::Quipu(_), _) => Survival::from(&statement),
+        (Kind::RocksDb, Some(log)) => choice.level.on(statement_at(log, None)?.medium),
         _ => choice.level.on(config.medium),
-    };
-    drop(region);
+    })
+}
+
+/// The statement of a medium at a path about itself; without a medium, of the one that is found there.
+fn statement_at(path: &Path, medium: Option<MediumKind>) -> Result<Statement, BenchError> {
+    let statement = Region::create(path, TRIAL, medium, Durability::Process)?.statement();
     fs::remove_file(path).map_err(|source| BenchError::File { path: path.to_owned(), source })?;
-    Ok(survival)
+    Ok(statement)
 }
 
 /// Runs `benchmark` on each of `choices`, in `place`, which must not exist.

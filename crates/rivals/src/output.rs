@@ -89,11 +89,11 @@ impl Report {
         let path = config.pool.clone().unwrap_or_default();
         choices.iter().try_for_each(|choice| choice.kind.present())?;
         benchmarks.iter().try_for_each(|benchmark| can_all(choices, benchmark))?;
+        let place = Place::new(&path).with_log(log);
         let mut survivals = Vec::new();
         for choice in choices {
-            survivals.push(compare::survival(choice, config, &path)?);
+            survivals.push(compare::survival(choice, config, &place)?);
         }
-        let place = Place::new(&path).with_log(log);
         let mut refused = None;
         let result = benchmarks.iter().try_for_each(|benchmark| {
             compare::run(choices, benchmark, config, &place, &Stages, &mut |choice, row| {

@@ -219,6 +219,19 @@ fn the_log_of_rocksdb_stands_where_it_is_wanted() {
     assert!(log.exists() && !path.exists());
 }
 
+#[test]
+fn a_log_in_memory_survives_no_power_loss_whatever_is_synced() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = tempfile::Builder::new().tempdir_in("/dev/shm").unwrap();
+    let place = Place::new(&folder.path().join("place"));
+    let survives = |name: &str, place: &Place| {
+        compare::survival(&name.parse().unwrap(), &tiny(), place).unwrap().power_loss
+    };
+    assert_eq!(survives("rocksdb:power", &place), "yes");
+    let place = place.with_log(Some(log.path().join("log")));
+    assert_eq!((survives("rocksdb:power", &place), survives("redb:power", &place)), ("no", "yes"));
+}
+
 /// Its libraries read their environment when they are loaded, so each level gets a process of its own: this
 /// test once more, which then finds the environment that it needs.
 #[test]
@@ -264,9 +277,9 @@ fn our_own_designs_are_measured_in_the_same_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("place");
     let choice: Choice = "quipu".parse().unwrap();
-    let survival = compare::survival(&choice, &tiny(), &path).unwrap();
+    let survival = compare::survival(&choice, &tiny(), &Place::new(&path)).unwrap();
     assert_eq!(survival.process_crash, "yes");
-    let weaker = compare::survival(&"redb:memory".parse().unwrap(), &tiny(), &path).unwrap();
+    let weaker = compare::survival(&"redb:memory".parse().unwrap(), &tiny(), &Place::new(&path)).unwrap();
     assert_eq!(weaker.process_crash, "no");
     let mut rows = 0;
     compare::run(&[choice], &Benchmark::Ops, &tiny(), &Place::new(&path), &Silent, &mut |_, _| rows += 1)
