@@ -17,8 +17,8 @@ use std::path::Path;
 /// Bytes of a region that is made only to ask the medium about itself.
 const TRIAL: u64 = 4096;
 
-/// The failures that acknowledged writes of `choice` survive in `place`, on the medium of `config`. Those of an
-/// engine whose log has a folder of its own survive as that folder does.
+/// The failures that acknowledged writes of `choice` survive in `place`, on the medium of `config`. Those of
+/// an engine whose log has a folder of its own survive as that folder does.
 ///
 /// # Errors
 /// [`BenchError`] if the place is taken, or cannot be the medium.
