@@ -84,7 +84,10 @@ const BROKEN: [(Broken, &str); 39] = [
     (Store(Twin::RangeSweptEarly), "range-swept-early: a range delete forgets keys that a snapshot shows"),
     (Store(Twin::RangeCopyRenewed), "range-copy-renewed: a copied range tombstone deletes newer keys"),
     (Store(Twin::LevelsForgotten), "levels-forgotten: tombstones go although the levels have their keys"),
-    (Store(Twin::RangeForgottenEarly), "range-forgotten-early: a range delete forgets keys that are on the levels"),
+    (
+        Store(Twin::RangeForgottenEarly),
+        "range-forgotten-early: a range delete forgets keys that are on the levels",
+    ),
     (
         Store(Twin::FlushedBeforePublished),
         "flushed-before-published: memtables count as dumped before the files have names",

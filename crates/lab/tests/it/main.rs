@@ -17,6 +17,7 @@ mod fixtures;
 mod format;
 mod hostile_pools;
 mod index_damage;
+mod levels;
 mod late_puts;
 mod linear;
 mod model;

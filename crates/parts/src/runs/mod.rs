@@ -19,6 +19,7 @@ use crate::record::Kind;
 use crate::versions::{Horizon, RangeList, RangeTombstone};
 use std::any::Any;
 use std::io;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// A record of a level, without its key and value.
@@ -235,8 +236,8 @@ pub trait Levels: Send + Sync {
     /// From a key on, in order: of each key the newest record up to a number, deletions too.
     fn scan<'l>(&'l self, from: &[u8], up_to: u64) -> LevelScan<'l>;
 
-    /// Against the order, from below a key, or with it; `None` from the end.
-    fn scan_back<'l>(&'l self, to: Option<(&[u8], bool)>, up_to: u64) -> LevelScan<'l>;
+    /// Against the order, from the last key below this bound, or at it.
+    fn scan_back<'l>(&'l self, to: Bound<&[u8]>, up_to: u64) -> LevelScan<'l>;
 
     /// The range tombstones.
     ///
@@ -253,8 +254,8 @@ pub trait Levels: Send + Sync {
     /// The highest number of what is left.
     fn highest(&self) -> Option<u64>;
 
-    /// The lowest id of a run.
-    fn lowest_id(&self) -> Option<u64>;
+    /// The lowest id of a run that may have keys of this range.
+    fn lowest_id(&self, range: &RangeTombstone) -> Option<u64>;
 }
 
 /// The records of a list of runs, one of each key.

@@ -19,6 +19,7 @@ use crate::versions::RangeTombstone;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// All that a forest has made durable.
@@ -386,8 +387,12 @@ impl Levels for SimLevels {
         Box::new(keys.filter_map(move |key| Some(Ok(self.find(key, up_to)?.clone()))))
     }
 
-    fn scan_back<'l>(&'l self, to: Option<(&[u8], bool)>, up_to: u64) -> LevelScan<'l> {
-        let is_before = |key: &[u8]| to.is_none_or(|(to, with)| key < to || with && key == to);
+    fn scan_back<'l>(&'l self, to: Bound<&[u8]>, up_to: u64) -> LevelScan<'l> {
+        let is_before = |key: &[u8]| match to {
+            Bound::Included(to) => key <= to,
+            Bound::Excluded(to) => key < to,
+            Bound::Unbounded => true,
+        };
         let mut next = self.0.iter().filter_map(|run| run.last(is_before)).max();
         let keys = std::iter::from_fn(move || {
             let key = next?;
@@ -417,7 +422,8 @@ impl Levels for SimLevels {
         records.chain(ranges).max()
     }
 
-    fn lowest_id(&self) -> Option<u64> {
-        self.0.iter().map(|run| run.id).min()
+    fn lowest_id(&self, range: &RangeTombstone) -> Option<u64> {
+        let has_some = |run: &&Arc<SimRun>| run.records.iter().any(|record| range.holds(&record.key));
+        self.0.iter().filter(has_some).map(|run| run.id).min()
     }
 }

@@ -9,10 +9,16 @@ use quipu_parts::runs::{Compact, Forest, Head, LevelRecord, Levels, Part, Purge,
 use quipu_parts::versions::{Horizon, RangeList, RangeTombstone};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 /// The table of all these tests.
 pub const TABLE: u64 = 7;
+
+/// A range of all keys.
+fn all_keys() -> RangeTombstone {
+    RangeTombstone { from: Box::default(), to: Box::default(), number: u64::MAX }
+}
 
 /// A place where forests are opened, one after the other.
 pub trait Place {
@@ -197,14 +203,13 @@ impl Model<'_> {
                 let expected = all.iter().filter(|record| record.key >= name(from));
                 assert!(found.iter().eq(expected), "from {from} at {up_to}");
             }
-            for to in [None, Some((0, true)), Some((5, false)), Some((14, true)), Some((KEYS, false))] {
-                let key = to.map(|(to, with)| (name(to), with));
-                let bound = key.as_ref().map(|(to, with)| (&**to, *with));
+            let ends = [Bound::Included(0), Bound::Excluded(5), Bound::Included(14), Bound::Excluded(KEYS)];
+            for to in ends.into_iter().chain([Bound::Unbounded]) {
+                let key = to.map(name);
+                let bound = key.as_ref().map(|to| &**to);
                 let found = levels.scan_back(bound, up_to).map(|record| record.expect("sound"));
                 let found = self.shown(found, up_to);
-                let is_before = |record: &&LevelRecord| {
-                    bound.is_none_or(|(to, with)| &*record.key < to || with && record.key == to)
-                };
+                let is_before = |record: &&LevelRecord| (Bound::Unbounded, bound).contains(&*record.key);
                 let expected = all.iter().rev().filter(is_before);
                 assert!(found.iter().eq(expected), "back from {to:?} at {up_to}");
             }
@@ -216,7 +221,7 @@ impl Model<'_> {
         // A range tombstone of a repeated dump may stand twice.
         assert!(count <= stats.records);
         assert!(levels.highest() <= Some(self.visible));
-        assert!(levels.lowest_id() < Some(self.runs.next_id()));
+        assert!(levels.lowest_id(&all_keys()) < Some(self.runs.next_id()));
     }
 
     fn purge(&self) -> Purge {
@@ -228,7 +233,7 @@ impl Model<'_> {
 
     /// Takes the range tombstones off the list that delete nothing any more.
     fn tidy(&mut self) {
-        let lowest = self.runs.levels().lowest_id();
+        let lowest = self.runs.levels().lowest_id(&all_keys());
         for listed in &mut self.listed {
             if listed.base.is_none() && self.snapshots.iter().all(|at| *at >= listed.range.number) {
                 listed.base = Some(self.runs.next_id());
@@ -414,7 +419,7 @@ fn files_go_whole_when_all_of_their_records_are_deleted() {
         assert_eq!(runs.drop_range(b"a", b"b", 9).expect("nothing lies there"), 0);
         assert_eq!(runs.drop_range(b"a", b"c", 2).expect("it is too new"), 0);
         assert!(runs.drop_range(b"a", b"c", 3).expect("dropped") > 0);
-        assert_eq!(runs.levels().lowest_id(), None);
+        assert_eq!(runs.levels().lowest_id(&all_keys()), None);
     });
 }
 

@@ -4,6 +4,7 @@ use crate::runs::{Folder, Place, Records, TABLE, get, publish, purge, settings, 
 use quipu_parts::runs::lsm::{LsmForest, LsmSettings};
 use quipu_parts::runs::{Compact, Forest, LevelRecord, NameError, Runs, RunsError};
 use std::fs;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -135,7 +136,7 @@ fn read_all(place: &Folder) -> Result<(), RunsError> {
     }
     let scanned: Vec<LevelRecord> = levels.scan(b"", u64::MAX).collect::<Result<_, _>>()?;
     assert!(scanned == expected);
-    let back: Vec<LevelRecord> = levels.scan_back(None, u64::MAX).collect::<Result<_, _>>()?;
+    let back: Vec<LevelRecord> = levels.scan_back(Bound::Unbounded, u64::MAX).collect::<Result<_, _>>()?;
     assert!(back.iter().rev().eq(&expected));
     levels.check(&mut |_, _| ())
 }

@@ -112,8 +112,8 @@ impl<I: BothWays> Tiers<I> {
         if compacted.has_worked {
             table.use_levels(&guard, &runs);
         }
-        let is_left = |_range: &RangeTombstone, base| {
-            let lowest = table.view(&guard).levels.as_ref().and_then(|levels| levels.lowest_id());
+        let is_left = |range: &RangeTombstone, base| {
+            let lowest = table.view(&guard).levels.as_ref().and_then(|levels| levels.lowest_id(range));
             lowest.is_some_and(|lowest| lowest < base)
         };
         let ranges = table.ranges.get(&guard).into_iter().flat_map(|list| list.iter());

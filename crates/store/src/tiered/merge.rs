@@ -63,12 +63,7 @@ impl<'g, I: BothWays> Merge<'g, I> {
     /// From the last key below this bound, or at it, against the order.
     pub(super) fn back_from((view, levels): Places<'g, I>, bound: Bound<&[u8]>, at: u64) -> Merge<'g, I> {
         let cursor = |layer: &Layer<I>| Cursor::Back(layer.versions.scan_back_from(bound));
-        let to = match bound {
-            Bound::Included(key) => Some((key, true)),
-            Bound::Excluded(key) => Some((key, false)),
-            Bound::Unbounded => None,
-        };
-        Merge::new(view, cursor, levels.as_ref().map(|levels| levels.scan_back(to, at)))
+        Merge::new(view, cursor, levels.as_ref().map(|levels| levels.scan_back(bound, at)))
     }
 
     fn new(

@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use twox_hash::XxHash3_128;
@@ -167,7 +168,12 @@ impl Levels for LsmLevels {
         self.scan_in(Order::Rising { from }, up_to)
     }
 
-    fn scan_back<'l>(&'l self, to: Option<(&[u8], bool)>, up_to: u64) -> LevelScan<'l> {
+    fn scan_back<'l>(&'l self, to: Bound<&[u8]>, up_to: u64) -> LevelScan<'l> {
+        let to = match to {
+            Bound::Included(key) => Some((key, true)),
+            Bound::Excluded(key) => Some((key, false)),
+            Bound::Unbounded => None,
+        };
         self.scan_in(Order::Falling { to }, up_to)
     }
 
@@ -191,7 +197,15 @@ impl Levels for LsmLevels {
         self.tables().map(|table| table.get_highest_seqno() - BIAS).max()
     }
 
-    fn lowest_id(&self) -> Option<u64> {
-        self.tables().map(|table| table.id()).min()
+    fn lowest_id(&self, range: &RangeTombstone) -> Option<u64> {
+        let may_have = |table: &&Table| {
+            let keys = &table.metadata.key_range;
+            // The last one is a key, or all are range tombstones.
+            let is_above = keys.max().strip_prefix(&[DATA]).is_some_and(|last| *last >= *range.from);
+            let is_below = range.to.is_empty()
+                || keys.min().strip_prefix(&[DATA]).is_none_or(|first| *first < *range.to);
+            is_above && is_below
+        };
+        self.tables().filter(may_have).map(|table| table.id()).min()
     }
 }
