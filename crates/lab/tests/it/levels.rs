@@ -2,6 +2,7 @@
 
 use quipu::{Client, Design, Error, ErrorKind, Levels, Options, Store, WriteBatch};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 const POOL: u64 = 16 << 20;
@@ -27,7 +28,7 @@ fn value(number: u64, generation: u64) -> Vec<u8> {
 /// Puts keys with values of a generation, in batches.
 fn fill(client: &mut Client, model: &mut Model, numbers: impl Iterator<Item = u64>, generation: u64) {
     let numbers: Vec<u64> = numbers.collect();
-    for some in numbers.chunks(100) {
+    for some in numbers.chunks(40) {
         let mut batch = WriteBatch::new();
         for number in some {
             batch.put(&key(*number), &value(*number, generation));
@@ -41,11 +42,18 @@ fn fill(client: &mut Client, model: &mut Model, numbers: impl Iterator<Item = u6
 fn compare(store: &Store, model: &Model) {
     let client = store.client();
     let guard = client.pin();
-    let found = guard.range(..).map(|pair| pair.map(|(key, value)| (key.into_owned(), value.into_owned())));
+    let found = guard
+        .range(Bound::Unbounded, Bound::Unbounded)
+        .unwrap()
+        .map(|pair| pair.map(|(key, value)| (key.into_owned(), value.into_owned())));
     let found: Vec<_> = found.collect::<Result<_, _>>().unwrap();
     assert_eq!(found.len(), model.len());
     assert!(found.iter().map(|(key, value)| (key, value)).eq(model.iter()));
-    let back = guard.range(..).rev().map(|pair| pair.unwrap().0.into_owned());
+    let back = guard
+        .range(Bound::Unbounded, Bound::Unbounded)
+        .unwrap()
+        .rev()
+        .map(|pair| pair.unwrap().0.into_owned());
     assert!(back.eq(model.keys().rev().cloned()));
     for number in (0..40_000).step_by(97) {
         assert_eq!(client.get(&key(number)).unwrap(), model.get(&key(number)).cloned(), "{number}");
@@ -61,7 +69,7 @@ fn data_larger_than_the_pool_are_there_in_order_and_after_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let pool = folder.path().join("pool");
     let mut model = Model::new();
-    let store = Store::create(&pool, &options()).unwrap();
+    let mut store = Store::create(&pool, &options()).unwrap();
     let mut client = store.client();
     fill(&mut client, &mut model, 0..40_000, 1);
     let snapshot = store.snapshot().unwrap();
@@ -71,20 +79,20 @@ fn data_larger_than_the_pool_are_there_in_order_and_after_reopening() {
         assert_eq!(client.remove(&key(number)).unwrap(), model.remove(&key(number)).is_some());
     }
     let (from, to) = (b"4".to_vec(), b"5".to_vec());
-    client.delete_range(&from, &to).unwrap();
+    client.delete_range(Bound::Included(&from), Bound::Excluded(&to)).unwrap();
     model.retain(|key, _| *key < from || *key >= to);
     fill(&mut client, &mut model, (0..40_000).step_by(5), 3);
     let stats = store.stats();
     assert!(stats.level_bytes > 2 * POOL && stats.dumped_bytes > 2 * POOL, "{stats:?}");
     compare(&store, &model);
     let at = client.pin_at(&snapshot).unwrap();
-    let kept = at.range(..).map(|pair| pair.unwrap().0.into_owned());
+    let kept = at.range(Bound::Unbounded, Bound::Unbounded).unwrap().map(|pair| pair.unwrap().0.into_owned());
     assert!(kept.eq(before.keys().cloned()), "a snapshot keeps its keys on the levels too");
     drop(at);
     drop((client, snapshot));
     assert!(store.check(&|_, _| {}).unwrap().is_sound());
     store.close().unwrap();
-    let store = Store::open(&pool, &Options::new()).unwrap();
+    let mut store = Store::open(&pool, &Options::new()).unwrap();
     compare(&store, &model);
     store.compact().unwrap();
     compare(&store, &model);
@@ -131,6 +139,7 @@ fn a_table_that_is_dropped_leaves_no_files() {
     store.close().unwrap();
     let store = Store::open(&pool, &Options::new()).unwrap();
     assert_eq!(store.tables().unwrap().len(), 1);
-    let trees = std::fs::read_dir(folder_of(&pool)).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir());
+    let trees =
+        std::fs::read_dir(folder_of(&pool)).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir());
     assert_eq!(trees.count(), 0);
 }
