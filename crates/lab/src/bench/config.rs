@@ -31,6 +31,9 @@ pub struct Config {
     /// Bytes of a pool; without it, room for everything that the benchmark writes, so that nothing need be
     /// reclaimed.
     pub pool_size: Option<u64>,
+    /// A folder for the levels of a design that has some; without it, one beside the pool's file, or where
+    /// temporary files are. Levels are used only if the size of the pool is given.
+    pub levels: Option<PathBuf>,
     /// Bytes of a zone, which is a segment; without it, what the store takes for a pool of this size.
     pub zone_size: Option<u64>,
     /// Threads, for operations and for recovery.
@@ -80,6 +83,7 @@ impl Default for Config {
             medium: MediumKind::Dram,
             pool: None,
             pool_size: None,
+            levels: None,
             zone_size: None,
             threads: 1,
             cleaner: Options::default().cleaner,

@@ -7,13 +7,14 @@ use super::config::Config;
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use quipu::internals::RecordForm;
-use quipu::{Client, Design, MediumKind, Options, Stats, Store, WriteBatch};
+use quipu::{Client, Design, Levels, MediumKind, Options, Stats, Store, WriteBatch};
 use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Pages, Region};
 use std::fs;
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tempfile::TempDir;
 
 /// Room besides records: superblock, allocator, and a segment for every client.
 const FIXED_BYTES: u64 = 64 << 20;
@@ -45,6 +46,8 @@ pub(super) struct Target {
     place: Place,
     options: Options,
     design: Design,
+    /// The folder of its levels, which is removed with it.
+    _levels: Option<TempDir>,
 }
 
 /// The store, open.
@@ -114,6 +117,17 @@ fn own_memory(config: &Config, bytes: u64) -> Result<Region, BenchError> {
     if config.persists { memory(bytes, Pages::Huge) } else { touched(Region::volatile(bytes, Pages::Huge)?) }
 }
 
+/// A new folder for levels, if the pool is to have any: one whose size was given may be too small for its data.
+fn folder_of_levels(config: &Config, design: Design) -> Result<Option<TempDir>, BenchError> {
+    if !design.can().levels || config.pool_size.is_none() || config.medium == MediumKind::Sim {
+        return Ok(None);
+    }
+    let beside = config.pool.as_ref().and_then(|pool| pool.parent()).map(Path::to_owned);
+    let place = config.levels.clone().or(beside).unwrap_or_else(std::env::temp_dir);
+    let made = tempfile::Builder::new().prefix("quipu-levels-").tempdir_in(&place);
+    made.map(Some).map_err(|source| BenchError::File { path: place, source })
+}
+
 impl Target {
     /// A place for a pool of `bytes`. Nothing is created in a file system yet.
     pub(super) fn new(config: &Config, design: Design, bytes: u64) -> Result<Target, BenchError> {
@@ -124,8 +138,11 @@ impl Target {
             (Some(path), _) => Place::File(path.clone()),
             (None, _) => Place::Memory(own_memory(config, bytes)?),
         };
-        let options = config.options(design)?.size(bytes);
-        Ok(Target { place, options, design })
+        let levels = folder_of_levels(config, design)?;
+        let in_use =
+            levels.as_ref().map_or(Levels::Off, |folder| Levels::Folder(folder.path().join("levels")));
+        let options = config.options(design)?.size(bytes).levels(in_use);
+        Ok(Target { place, options, design, _levels: levels })
     }
 
     fn refused(&self, phase: &str) -> impl Fn(quipu::Error) -> BenchError {

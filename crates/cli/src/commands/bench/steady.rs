@@ -4,6 +4,7 @@ use super::settings::{Settings, Sizes};
 use crate::failure::{Failure, Outcome};
 use quipu_lab::bench::{self, Config, Keys, SteadyLoad};
 use quipu_lab::size;
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,6 +44,10 @@ pub struct Args {
     /// Bytes of the pool, such as 2G. [default: room for all records twice]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     pool_size: Option<u64>,
+    /// A folder in which designs with levels keep the data for which the pool has no room. [default: one beside
+    /// the pool's file, or where temporary files are]
+    #[arg(long, value_name = "DIR", requires = "pool_size")]
+    levels: Option<PathBuf>,
     /// Measure the limits of the medium too, and give every result as a share of one.
     #[arg(long)]
     roofline: bool,
@@ -52,8 +57,9 @@ impl Args {
     /// Runs the benchmark.
     pub fn run(self) -> Result<Outcome, Failure> {
         let Args { pool_size, roofline, seconds, put, .. } = self;
+        let levels = self.levels.clone();
         let config = self.settings.apply(self.sizes.config(self.settings.basics.medium));
-        let config = Config { pool_size, roofline, ..config };
+        let config = Config { pool_size, levels, roofline, ..config };
         let load = SteadyLoad { keys: self.zipf.map_or(Keys::Uniform, Keys::Zipf), put, seconds };
         let Config { records, key_size, value_size, seed, .. } = config;
         let mut bench = self.settings.begin(format!(

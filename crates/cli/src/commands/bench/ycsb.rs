@@ -6,7 +6,7 @@ use quipu::MediumKind;
 use quipu_lab::bench::{self, BenchError, Config};
 use quipu_lab::size;
 use quipu_lab::workload::Workload;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,6 +54,10 @@ pub struct Args {
     /// Bytes of the pool, such as 2G. [default: room for all that is written]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     pool_size: Option<u64>,
+    /// A folder in which designs with levels keep the data for which the pool has no room. [default: one beside
+    /// the pool's file, or where temporary files are]
+    #[arg(long, value_name = "DIR", requires = "pool_size")]
+    levels: Option<PathBuf>,
     /// Puts of the load that each thread collects and writes as one batch: all of it or nothing, of designs
     /// that have such batches.
     #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
@@ -75,8 +79,9 @@ impl Args {
         let workloads =
             self.workloads.iter().map(|name| self.workload(name)).collect::<Result<Vec<_>, _>>()?;
         let Args { roofline, batch, seconds, pool_size, .. } = self;
+        let levels = self.levels.clone();
         let config = self.settings.apply(Config::default());
-        let config = Config { roofline, batch, seconds, pool_size, ..config };
+        let config = Config { roofline, batch, seconds, pool_size, levels, ..config };
         // Found out now and not after the workloads before it.
         for workload in workloads.iter().filter(|workload| workload.scans()) {
             if let Some(&design) = config.designs.iter().find(|design| !design.can().ordered) {
