@@ -24,6 +24,7 @@ mod prefix;
 mod records;
 mod report;
 mod run;
+mod stage;
 mod tables;
 mod verdict;
 mod workload;

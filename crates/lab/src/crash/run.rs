@@ -12,6 +12,7 @@ use super::perform::perform;
 use super::pool::Pool;
 use super::records::Records;
 use super::report::{Broken, CrashConfig, Violation};
+use super::stage::Stage;
 use super::tables::with_tables;
 use super::verdict::{compare, read_all, surveyed, works_on};
 use super::workload::{self, Step, Work};
@@ -55,26 +56,6 @@ enum Crash<'i> {
     },
     /// The process died and nothing else.
     Process,
-}
-
-/// Where the observer of a run can look at what is going on.
-#[derive(Default)]
-struct Stage {
-    /// The store while it is being worked on.
-    store: RefCell<Option<Rc<Store>>>,
-    /// There is a pool.
-    created: Cell<bool>,
-    /// The store is being closed.
-    closing: Cell<bool>,
-    /// The store was closed and has been opened again.
-    reopened: Cell<bool>,
-}
-
-impl Stage {
-    fn open(&self, store: Store) {
-        self.created.set(true);
-        *self.store.borrow_mut() = Some(Rc::new(store));
-    }
 }
 
 /// One run in progress.

@@ -1,9 +1,13 @@
 //! Design `xp` with data larger than its pool: the rest is on levels, in files beside it.
 
+use quipu::internals::{TestForest, Twin};
 use quipu::{Client, Design, Error, ErrorKind, Levels, Options, Store, WriteBatch};
+use quipu_medium::{Pages, Region};
+use quipu_parts::runs::sim::SimForest;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const POOL: u64 = 16 << 20;
 const VALUE: usize = 1000;
@@ -142,4 +146,66 @@ fn a_table_that_is_dropped_leaves_no_files() {
     let trees =
         std::fs::read_dir(folder_of(&pool)).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir());
     assert_eq!(trees.count(), 0);
+}
+
+/// Options of a pool in memory, above simulated levels, that is broken like that.
+fn simulated(twin: Option<Twin>) -> Options {
+    options().cleaner(false).with(|options| {
+        options.testing.twin = twin;
+        options.testing.forest = Some(TestForest(Arc::new(SimForest::default())));
+    })
+}
+
+fn store_of(options: &Options) -> Store {
+    Store::create_on(Region::dram(POOL, Pages::Ordinary).unwrap(), options).unwrap()
+}
+
+/// The keys of a store after all of them were deleted and written again, and levels were compacted.
+fn written_again(twin: Option<Twin>) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    // Two files a dump, of which the second has no range tombstones.
+    let broken = options().cleaner(false).recovery_threads(2).with(|options| options.testing.twin = twin);
+    let store = Store::create(folder.path().join("pool"), &broken).unwrap();
+    let mut client = store.client();
+    fill(&mut client, &mut Model::new(), 0..20_000, 1);
+    // The keys are swept, and the levels told, when newer ones are there already.
+    let snapshot = store.snapshot().unwrap();
+    client.delete_range(Bound::Unbounded, Bound::Unbounded).unwrap();
+    fill(&mut client, &mut Model::new(), 0..20_000, 2);
+    drop(snapshot);
+    client.delete_range(Bound::Included(b"x"), Bound::Unbounded).unwrap();
+    fill(&mut client, &mut Model::new(), 20_000..40_000, 2);
+    drop(client);
+    let client = store.client();
+    (0..20_000).filter(|number| client.get(&key(*number)).unwrap() == Some(value(*number, 2))).count()
+}
+
+/// Runs that lie wholly in the range of a range delete are dropped, if nothing in them is newer.
+#[test]
+fn a_range_delete_drops_no_newer_runs() {
+    assert_eq!(written_again(None), 20_000);
+    assert!(written_again(Some(Twin::NewerRunsDropped)) < 20_000, "the twin drops them");
+}
+
+/// The keys that a scan tells which begins before a dump and goes on behind it.
+fn told_beside_a_dump(twin: Option<Twin>) -> usize {
+    let store = store_of(&simulated(twin));
+    fill(&mut store.client(), &mut Model::new(), 0..10_000, 1);
+    let (client, mut writer) = (store.client(), store.client());
+    fill(&mut writer, &mut Model::new(), 10_000..10_100, 1);
+    let guard = client.pin();
+    let scan = guard.range(Bound::Unbounded, Bound::Unbounded).unwrap();
+    let dumped = store.stats().dumped_bytes;
+    // The guard keeps the room that is given back, so little more may be written.
+    while store.stats().dumped_bytes == dumped {
+        writer.put(b"later", &value(0, 1)).unwrap();
+    }
+    scan.map(|pair| pair.unwrap()).filter(|(key, _)| **key != *b"later").count()
+}
+
+/// A scan goes over the layers and the levels of one moment.
+#[test]
+fn a_scan_beside_a_dump_misses_nothing() {
+    assert_eq!(told_beside_a_dump(None), 10_100);
+    assert!(told_beside_a_dump(Some(Twin::LevelsOfAnotherView)) < 10_100, "the twin misses keys");
 }

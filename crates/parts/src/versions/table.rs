@@ -282,8 +282,8 @@ impl<I: BothWays> Versions<I> {
         Ok(has_more)
     }
 
-    /// Tells all versions of the next keys, at most `limit`, the newest first; `false`, without a call, at the
-    /// end. `prefetch` asks for records before the first is read.
+    /// Tells all versions of the next keys, at most `limit`, the newest first; `false`, without a call, at
+    /// the end. `prefetch` asks for records before the first is read.
     ///
     /// # Errors
     /// Those of the index.

@@ -3,11 +3,11 @@
 //! Runs are merged behind the seam; [`quipu_parts::runs::filter`] chooses the records that stay. The numbers
 //! at which somebody reads are taken before, so that more is kept than need be, and never less.
 //!
-//! *When a range tombstone leaves.* Its keys have been swept out of the active layer, which no older snapshot
-//! has hindered, and no layer is frozen, so all of them are on the levels. From then on they are in runs with
-//! ids below the next one, its *base*: no dump brings such keys, and each compaction applies it. Runs that are
-//! older and lie wholly in its range are dropped at once. When no run of its range has an id below the base, and readers
-//! of such runs have left, it deletes nothing any more.
+//! *When a range tombstone leaves.* Its keys have been swept out of the active layer, which no older
+//! snapshot has hindered, and no layer is frozen, so all of them are on the levels. From then on they are in
+//! runs with ids below the next one, its *base*: no dump brings such keys, and each compaction applies it.
+//! Runs that are older and lie wholly in its range are dropped at once. When no run of its range has an id
+//! below the base, and readers of such runs have left, it deletes nothing any more.
 //!
 //! Source: section 3.3 of the paper, which leaves compaction to RocksDB, and has no range tombstones.
 
@@ -56,8 +56,8 @@ impl<I: BothWays> Tiers<I> {
         }
     }
 
-    /// Compacts the levels of each table, as far as it is due, or all. `false` if there was nothing to do, or if
-    /// another thread is at it.
+    /// Compacts the levels of each table, as far as it is due, or all. `false` if there was nothing to do, or
+    /// if another thread is at it.
     pub(super) fn compact_step(&self, how: Compact) -> Result<bool, Error> {
         let Some(mut compacting) = self.compactor.state.try_lock() else { return Ok(false) };
         self.remove_dropped()?;
@@ -97,7 +97,7 @@ impl<I: BothWays> Tiers<I> {
         for range in self.based(&participant.pin(), table, &levels) {
             let alone = table.changing.lock();
             let newer = self.twin == Some(Twin::NewerRunsDropped);
-            let below = if newer { u64::MAX } else { range.number };
+            let below = if newer { u64::MAX >> 2 } else { range.number };
             let dropped = runs.drop_range(&range.from, &range.to, below)?;
             drop(alone);
             if dropped > 0 {

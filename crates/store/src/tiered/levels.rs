@@ -47,8 +47,8 @@ fn files(_folder: PathBuf, _pool: u64, _len: u64) -> Result<Option<Arc<dyn Fores
 }
 
 impl<I: BothWays> Tiers<I> {
-    /// Opens the levels of all tables, and removes those of tables that have been dropped. All items up to the
-    /// cut count, and no other.
+    /// Opens the levels of all tables, and removes those of tables that have been dropped. All items up to
+    /// the cut count, and no other.
     pub(super) fn open_levels(&self, cut: u64) -> Result<(), Error> {
         let (tables, participant) = (self.tables.all(), self.epochs.register());
         let Some(forest) = &self.dumper.forest else {

@@ -1,11 +1,11 @@
 //! The pace of writers while a layer is being dumped, so that none of them meets a full pool.
 //!
-//! One half of the pool fills while the other is dumped. A writer that is ahead of the dump, in parts of a
-//! half, pauses after its writes: by the time that the dump takes for as many bytes, times a factor that grows
-//! with the lead. So the rate of writes comes down to that of the dump, however many writers there are, and no
-//! write waits long. First levels that compaction has not merged yet count likewise.
+//! One half of the pool fills while the other is dumped. A writer that is ahead of the dump pauses after its
+//! writes, by the time that the dump takes for as many bytes, times a factor that grows with the lead. So the
+//! rate of writes comes down to that of the dump, however many writers there are, and no write waits long.
+//! First levels that compaction has not merged yet count likewise.
 //!
-//! The paper has one frozen index at most and says nothing of writers that come to its end before it is dumped.
+//! The paper has one frozen index at most, and says nothing of writers that have to wait for its dump.
 
 use quipu_medium::Region;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

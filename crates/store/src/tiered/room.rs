@@ -21,6 +21,16 @@ const LEAST_AHEAD: u64 = 4;
 /// If there are levels: a dump gives all back, and writes each record once more, to a slower place.
 const LEAST_BEFORE_DUMPS: u64 = 2;
 
+/// The outcome of a step of dumps.
+pub(super) enum Dumped {
+    /// Something was dumped, or rewritten.
+    Some,
+    /// There is nothing to dump.
+    Nothing,
+    /// Another thread is at it.
+    ByAnother,
+}
+
 impl<I: BothWays> Tiers<I> {
     /// Zones that a write leaves free.
     #[inline]
@@ -97,24 +107,23 @@ impl<I: BothWays> Tiers<I> {
         if self.dumper.is_there() { LEAST_BEFORE_DUMPS } else { LEAST_AHEAD }
     }
 
-    /// Dumps a table, if that is due, and no memtable gives back half of itself. `false` if there is nothing to
-    /// do, or if another thread is at it.
-    pub(super) fn dump_step(&self) -> Result<bool, Error> {
+    /// Dumps a table, if that is due, and if no memtable gives back half of itself.
+    pub(super) fn dump_step(&self) -> Result<Dumped, Error> {
         let left = self.log.heap().space().free_zones();
         if !self.dumper.is_there() || left >= self.low_water() {
-            return Ok(false);
+            return Ok(Dumped::Nothing);
         }
-        let Some(mut dumping) = self.dumper.try_lock() else { return Ok(false) };
+        let Some(mut dumping) = self.dumper.try_lock() else { return Ok(Dumped::ByAnother) };
         if self.rewrite_step(&Demand { least: LEAST_BEFORE_DUMPS, numbers: 0..u64::MAX })? {
-            return Ok(true);
+            return Ok(Dumped::Some);
         }
-        let Some(table) = self.to_dump(&dumping) else { return Ok(false) };
+        let Some(table) = self.to_dump(&dumping) else { return Ok(Dumped::Nothing) };
         self.dump(&mut dumping, &table)?;
         drop(dumping);
         self.release_all_ripe();
         self.dumper.pace.unmerged(self.most_unmerged());
         self.compactor.bell.ring();
-        Ok(true)
+        Ok(Dumped::Some)
     }
 
     /// Dumps the tables that have something on levels, and compacts these.
@@ -131,10 +140,10 @@ impl<I: BothWays> Tiers<I> {
     /// A piece of the work of the thread that dumps.
     pub(super) fn dump_ahead(&self) -> Progress {
         match self.dump_step() {
-            Ok(true) => Progress::More,
-            Ok(false) => Progress::Enough,
+            Ok(Dumped::Some) => Progress::More,
+            Ok(Dumped::Nothing) => Progress::Enough,
             // A full disk, perhaps.
-            Err(_) => Progress::Stuck,
+            Ok(Dumped::ByAnother) | Err(_) => Progress::Stuck,
         }
     }
 
@@ -165,19 +174,22 @@ impl<I: BothWays> Tiers<I> {
                     self.seal_superseded()?;
                     continue;
                 }
-                // A dump that another thread is at will soon be over.
-                let is_busy = self.dumper.is_busy();
-                if !has_worked && (is_busy || self.dump_step()?) {
-                    patience = Patience::new(self.region());
-                    if is_busy {
-                        patience.lasts();
+                match if has_worked { Dumped::Nothing } else { self.dump_step()? } {
+                    Dumped::Nothing => {}
+                    dumped => {
+                        patience = Patience::new(self.region());
+                        if let Dumped::ByAnother = dumped {
+                            patience.lasts();
+                        }
+                        continue;
                     }
-                    continue;
                 }
                 // Readers that were here when the last memtable was rewritten will soon have left.
                 let goes_on = has_worked || self.rewriter.waits() && patience.lasts();
                 if !goes_on {
-                    return Err(error);
+                    // Another thread may have made room since the look at it.
+                    self.release_all_ripe();
+                    return if space.free_zones() > self.leaves(purpose) { Ok(()) } else { Err(error) };
                 }
             }
         })
@@ -201,7 +213,8 @@ impl<I: BothWays> Tiers<I> {
         }
     }
 
-    /// Rewrites every memtable of now that gives anything back. Returns the zones freed, and the bytes moved.
+    /// Rewrites every memtable of now that gives anything back. Returns the zones freed, and the bytes
+    /// moved.
     pub(super) fn rewrite_all(&self) -> Result<(u64, u64), Error> {
         self.admission.admit()?;
         let before = self.rewriter.done();

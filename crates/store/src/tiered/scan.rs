@@ -1,7 +1,7 @@
 //! Keys in order, from both ends, as they were at a number.
 //!
-//! As long as a table has one layer and no levels, its keys are looked up here. Otherwise [`merge`](super::merge)
-//! finds them.
+//! As long as a table has one layer and no levels, its keys are looked up here. Otherwise
+//! [`merge`](super::merge) finds them.
 
 use super::merge::{Merge, Sight};
 use super::table::Table;

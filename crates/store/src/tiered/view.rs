@@ -8,9 +8,9 @@
 //! list before the first of its memtables is there. So the memtable in which an item got its place tells the
 //! layer, whenever the item is published.
 //!
-//! *The first hit counts.* Numbers in a newer layer are above those of the same key in an older one, and those
-//! in memory above those on the levels. A reader looks at one list throughout, so that nothing moves from
-//! behind it to before it.
+//! *The first hit counts.* Numbers in a newer layer are above those of the same key in an older one. Numbers
+//! in memory are not below those on the levels. A reader looks at one list throughout, so that nothing moves
+//! from behind it to before it.
 //!
 //! Source: sections 3.1 and 3.3 of the paper. It does not say how readers see levels change.
 

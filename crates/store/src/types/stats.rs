@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Keys present. Where ranges can be deleted, those of one count until they have been swept, which
-    /// snapshots delay.
+    /// Keys present; of a pool with levels, those that are in persistent memory. Where ranges can be
+    /// deleted, those of one count until they have been swept, which snapshots delay.
     pub records: u64,
     /// Bytes of the pool.
     pub pool_bytes: u64,
@@ -26,7 +26,8 @@ pub struct Stats {
     pub reserved_bytes: u64,
     /// Bytes that puts can use besides their open segments: free zones or blocks beyond the reserve.
     pub free_bytes: u64,
-    /// The most segments that puts may fill: zones beyond the reserve that the index does not use, or blocks.
+    /// The most segments that puts may fill: zones beyond the reserve that the index does not use, or
+    /// blocks.
     pub segments: u64,
     /// Bytes of a segment; of a block, those for records.
     pub segment_bytes: u64,

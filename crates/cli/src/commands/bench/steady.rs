@@ -44,8 +44,8 @@ pub struct Args {
     /// Bytes of the pool, such as 2G. [default: room for all records twice]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     pool_size: Option<u64>,
-    /// A folder in which designs with levels keep the data for which the pool has no room. [default: one beside
-    /// the pool's file, or where temporary files are]
+    /// A folder in which designs with levels keep the data for which the pool has no room. [default: one
+    /// beside the pool's file, or where temporary files are]
     #[arg(long, value_name = "DIR", requires = "pool_size")]
     levels: Option<PathBuf>,
     /// Measure the limits of the medium too, and give every result as a share of one.

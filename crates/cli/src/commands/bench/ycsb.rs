@@ -47,15 +47,15 @@ pub struct Args {
     /// Operations of the run. [default: as many as records; of a property file its own]
     #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
     ops: Option<u64>,
-    /// Run each workload for so many seconds, in place of a number of operations. The pool has room for --ops
-    /// of them, unless its size is given; updates beyond these wait for compaction, and inserts fail.
+    /// Run each workload for so many seconds, in place of a number of operations. The pool has room for
+    /// --ops of them, unless its size is given; updates beyond these wait for compaction, and inserts fail.
     #[arg(long, value_name = "S", value_parser = size::count::<u64>)]
     seconds: Option<u64>,
     /// Bytes of the pool, such as 2G. [default: room for all that is written]
     #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
     pool_size: Option<u64>,
-    /// A folder in which designs with levels keep the data for which the pool has no room. [default: one beside
-    /// the pool's file, or where temporary files are]
+    /// A folder in which designs with levels keep the data for which the pool has no room. [default: one
+    /// beside the pool's file, or where temporary files are]
     #[arg(long, value_name = "DIR", requires = "pool_size")]
     levels: Option<PathBuf>,
     /// Puts of the load that each thread collects and writes as one batch: all of it or nothing, of designs

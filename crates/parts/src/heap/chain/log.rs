@@ -294,7 +294,8 @@ impl ChainLog {
         ripe.iter().for_each(|full| self.heap.trim(&full.memtable, full.end));
     }
 
-    /// Ends the memtable that a table writes to, once all of it is visible. The next write opens another one.
+    /// Ends the memtable that a table writes to, once all of it is visible. The next write opens another
+    /// one.
     ///
     /// # Errors
     /// If the ring is poisoned.
@@ -310,9 +311,9 @@ impl ChainLog {
         Ok(())
     }
 
-    /// Ends all memtables of a table, and draws a number from the pool's clock that they are below and all later
-    /// ones are above. `begin` is told it before any of the later ones is there. When this returns, all items
-    /// of before are visible.
+    /// Ends all memtables of a table, and draws a number from the pool's clock that they are below and all
+    /// later ones are above. `begin` is told it before any of the later ones is there. When this returns,
+    /// all items of before are visible.
     ///
     /// # Errors
     /// If the ring is poisoned.
@@ -323,8 +324,8 @@ impl ChainLog {
         Ok(boundary)
     }
 
-    /// A [freeze](ChainLog::freeze) that does not wait. Returns the number that it has drawn, and that of the
-    /// last item of before.
+    /// A [freeze](ChainLog::freeze) that does not wait. Returns the number that it has drawn, and that of
+    /// the last item of before.
     ///
     /// # Errors
     /// If the ring is poisoned.
@@ -419,9 +420,9 @@ impl ChainLog {
         }
     }
 
-    /// Notes that the memtables of a subtable up to a number are on its levels: the [anchor](Anchor) first, and
-    /// then the word of the subtable. Durable when this returns, and a crash before leaves the old word or the
-    /// new. Recovery releases these memtables.
+    /// Notes that the memtables of a subtable up to a number are on its levels: the [anchor](Anchor) first,
+    /// and then the word of the subtable. Durable when this returns, and a crash before leaves the old word
+    /// or the new. Recovery releases these memtables.
     pub fn note_flushed(&self, subtable: &Subtable, number: u64, anchor: &Anchor) {
         self.raise_through(anchor);
         let number = match self.heap.holds(ChainTwin::FlushedByObject) {

@@ -153,8 +153,8 @@ impl ChainHeap {
         Ok((orphans.is_empty() && anchor.agrees()).then_some(Recovered { cut, memtables, survey }))
     }
 
-    /// The subtables by the numbers that they were created with, each with the number up to which its memtables
-    /// are on its levels.
+    /// The subtables by the numbers that they were created with, each with the number up to which its
+    /// memtables are on its levels.
     fn flushed(&self) -> Result<BTreeMap<u64, u64>, ChainError> {
         Ok(self.subtables()?.into_iter().map(|table| (table.created, table.flushed)).collect())
     }
