@@ -2,7 +2,7 @@
 //! again.
 
 use crate::run::on_threads;
-use quipu::{Design, Durability, Error, MediumKind, Options, Store};
+use quipu::{Design, Durability, Error, Levels, MediumKind, Options, Store};
 use quipu_medium::sim::{SimOptions, sched};
 use quipu_medium::{Pages, Region};
 use std::path::PathBuf;
@@ -81,6 +81,8 @@ impl Fixture {
             .zone_size(zone_size)
             .medium(kind)
             .durability(Durability::Process)
+            // Checks fill pools.
+            .levels(Levels::Off)
             .recovery_threads(2);
         Fixture { place, simulated: matches!(medium, Medium::Sim), options }
     }

@@ -6,7 +6,7 @@ use crate::arguments::twin_argument;
 use crate::linear::{contents, prove};
 use crate::run::{At, Conviction, RunError, on_threads};
 use crate::workload::mix;
-use quipu::{Client, MediumKind, Options, Store};
+use quipu::{Client, Levels, MediumKind, Options, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fs;
@@ -100,6 +100,8 @@ impl Run<'_> {
             .size((keys * BYTES_PER_KEY).max(2 << 20).next_multiple_of(4096))
             .zone_size(ZONE)
             .medium(MediumKind::File)
+            // Copies are of the pool alone.
+            .levels(Levels::Off)
             // The copy of an open store must not change meanwhile.
             .cleaner(false)
             .with(|options| options.testing.twin = twin.and_then(|broken| broken.twin()))

@@ -6,9 +6,12 @@
 use crate::shared::cost;
 
 use cost::cost_of;
+use quipu::internals::TestForest;
 use quipu::{Client, Design, Options, Store, Table, WriteBatch};
 use quipu_medium::sim::SimOptions;
 use quipu_medium::{LINE, Region};
+use quipu_parts::runs::sim::SimForest;
+use std::sync::Arc;
 
 /// A store with tables, each of which has been written to.
 fn warm(tables: usize) -> (Store, Client, Vec<Table>) {
@@ -81,4 +84,34 @@ fn a_range_of_any_size_is_deleted_by_one_chunk() {
     let cost = cost_of(&store, || client.delete_range(range.0, range.1).unwrap());
     assert_eq!((cost.fences, cost.lines_persisted()), (1, chunk(1, 8, 8)), "{cost:?}");
     assert_eq!(client.pin().keys().count(), 1 + 110);
+}
+
+/// A dump reads every line of the records that stay once. All that it writes to the pool are the end mark of
+/// the memtable, the anchor, the word of the table, and the release of the memtable: its anchor, its object
+/// and its zones. The freeze writes nothing else, nor do purge and compaction.
+#[test]
+fn a_dump_reads_each_live_line_once_and_writes_a_few_words() {
+    let forest = TestForest(Arc::new(SimForest::default()));
+    let options = Options::new().design(Design::XP).zone_size(256 << 10).recovery_threads(1);
+    // The first dump is as early as can be, so that the levels have something.
+    let options = options.with(|options| {
+        options.testing.forest = Some(forest);
+        options.testing.dump_at = Some(1);
+    });
+    let region = Region::sim(SimOptions { len: 16 << 20, ..SimOptions::default() });
+    let store = Store::create_on(region, &options).unwrap();
+    let mut client = store.client();
+    for first in [b"a", b"b"] {
+        client.put(first, b"put").unwrap();
+    }
+    assert!(store.stats().dumped_bytes > 0);
+    for records in [1u64, 7, 100] {
+        store.compact().unwrap();
+        // Of two versions of a key, one stays.
+        for number in (0..records).chain(0..records) {
+            client.put(&number.to_be_bytes(), &[7; 200]).unwrap();
+        }
+        let dumped = cost_of(&store, || drop(store.compact().unwrap()));
+        println!("{records}: {dumped:?}");
+    }
 }

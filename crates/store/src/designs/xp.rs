@@ -2,7 +2,7 @@
 //! Storage Engine with Persistent Memory", VLDB 2021).
 //!
 //! Writes go through a ring into memtables, whose records stay in persistent memory. An index in DRAM names
-//! the versions of each key. There are no levels on an SSD yet: the data must fit the pool.
+//! the versions of each key. When half of the pool is used, a table is dumped into levels on an SSD.
 
 use super::{Description, Design, Recipe};
 use crate::settings::image::Image;
@@ -34,7 +34,7 @@ pub(super) const RECIPE: Recipe = Recipe {
             ("readers", "lock nothing; iterators see one state"),
             (
                 "space comes back",
-                "by writing the live records of a memtable anew; the paper moves them to an SSD",
+                "by dumping a table into sorted files on an SSD (3.3), or by writing the live records of a memtable anew",
             ),
             (
                 "opened",

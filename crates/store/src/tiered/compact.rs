@@ -24,11 +24,17 @@ use quipu_parts::runs::{Compact, Purge};
 use quipu_parts::sync::SpinLock;
 use quipu_parts::versions::RangeTombstone;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Looks for files to remove after the last compaction: by then a rest is half a second long.
+const ROUNDS: u32 = 10;
 
 /// The thread that compacts levels.
 pub(super) struct Compactor {
     pub(super) bell: Arc<Bell>,
     state: SpinLock<Compacting>,
+    /// Looks that are left for files to remove.
+    rounds: AtomicU32,
     /// Tables that have been dropped, and that readers have left.
     dropped: Arc<SpinLock<Vec<u64>>>,
 }
@@ -42,16 +48,26 @@ struct Compacting {
 impl Compactor {
     pub(super) fn new(epochs: &Collector) -> Compactor {
         let state = Compacting { participant: epochs.register(), ripe: Arc::default() };
-        Compactor { bell: Arc::default(), state: SpinLock::new(state), dropped: Arc::default() }
+        let (bell, rounds, dropped) = (Arc::default(), AtomicU32::new(0), Arc::default());
+        Compactor { bell, state: SpinLock::new(state), rounds, dropped }
     }
 }
 
 impl<I: BothWays> Tiers<I> {
     /// A piece of the work of the thread that compacts.
     pub(super) fn compact_ahead(&self) -> Progress {
+        let rounds = &self.compactor.rounds;
         match self.compact_step(Compact::Due) {
-            Ok(true) => Progress::More,
-            Ok(false) => Progress::Enough,
+            Ok(true) => {
+                rounds.store(ROUNDS, Ordering::Relaxed);
+                Progress::More
+            }
+            Ok(false) if rounds.load(Ordering::Relaxed) == 0 => Progress::Enough,
+            // Readers will leave the files of runs that were merged.
+            Ok(false) => {
+                rounds.fetch_sub(1, Ordering::Relaxed);
+                Progress::Stuck
+            }
             Err(_) => Progress::Stuck,
         }
     }

@@ -106,6 +106,13 @@ impl<I: BothWays> Dumper<I> {
 }
 
 impl<I: BothWays> Dumping<I> {
+    /// Drops the layers of earlier dumps that readers have left. `false` if readers still have one.
+    pub(super) fn forget(&mut self) -> bool {
+        self.participant.collect();
+        self.gone.retain(|layer| Arc::strong_count(layer) > 1);
+        self.gone.is_empty()
+    }
+
     /// Whether something of a table is on its levels, or on its way there.
     pub(super) fn has_levels(&self, table: &Table<I>) -> bool {
         !table.view(&self.participant.pin()).is_alone()
@@ -118,9 +125,7 @@ impl<I: BothWays> Tiers<I> {
         if let Some(what) = self.dumper.stopped.lock().clone() {
             return Err(Error::LevelsStopped { what });
         }
-        // Those of earlier dumps.
-        dumping.participant.collect();
-        dumping.gone.retain(|layer| Arc::strong_count(layer) > 1);
+        dumping.forget();
         let is_frozen = table.view(&dumping.participant.pin()).frozen.is_some();
         let frozen = if is_frozen { Ok(()) } else { self.freeze(dumping, table) };
         let dumped = match frozen.and_then(|()| self.dump_frozen(dumping, table)) {
@@ -276,6 +281,9 @@ impl<I: BothWays> Tiers<I> {
 
     /// Keys that split a layer into about equal ranges, at most so many: some first keys of its zones.
     fn splitters(&self, zones: &[ZoneId], ranges: usize) -> Vec<Vec<u8>> {
+        if ranges <= 1 {
+            return Vec::new();
+        }
         // SAFETY: zones of a frozen layer are released by its dump alone, and each has a record.
         let first = zones.iter().filter_map(|zone| unsafe { self.log.heap().first_key(*zone) });
         let mut keys: Vec<Vec<u8>> = first.collect();

@@ -141,9 +141,11 @@ impl<I: BothWays> Tiers<I> {
     pub(super) fn dump_ahead(&self) -> Progress {
         match self.dump_step() {
             Ok(Dumped::Some) => Progress::More,
-            Ok(Dumped::Nothing) => Progress::Enough,
-            // A full disk, perhaps.
-            Ok(Dumped::ByAnother) | Err(_) => Progress::Stuck,
+            Ok(Dumped::Nothing) if self.dumper.try_lock().is_some_and(|mut dumping| dumping.forget()) => {
+                Progress::Enough
+            }
+            // A full disk, perhaps, or readers of a layer that was dumped.
+            _ => Progress::Stuck,
         }
     }
 

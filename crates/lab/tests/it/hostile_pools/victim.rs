@@ -1,7 +1,7 @@
 //! A pool file to damage, with a map of what lies where in it.
 
 use quipu::internals::Testing;
-use quipu::{Design, Error, MediumKind, Options, Store};
+use quipu::{Design, Error, Levels, MediumKind, Options, Store};
 use quipu_lab::contract::{Contents, value_of};
 use quipu_medium::{Durability, LINE, Region};
 use quipu_parts::heap::chain::{self, FIRST_CHUNK};
@@ -246,7 +246,9 @@ pub fn options() -> Options {
 pub fn trusting() -> Options {
     // A small index, so that its image is short beside small segments.
     let testing = Testing { tiny_index: true, ..Testing::default() };
-    Options::new().medium(MediumKind::File).recovery_threads(2).with(|options| options.testing = testing)
+    // Some fill a pool.
+    let options = Options::new().medium(MediumKind::File).levels(Levels::Off);
+    options.recovery_threads(2).with(|options| options.testing = testing)
 }
 
 /// Where a structure has a field.
