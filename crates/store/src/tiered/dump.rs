@@ -43,6 +43,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Milliseconds from a failed dump to the next one ahead of need.
+const REST: u64 = 1000;
+
 /// The levels of a store, and the thread that dumps.
 pub(super) struct Dumper<I: BothWays> {
     /// `None` in a store without levels.
@@ -55,6 +58,8 @@ pub(super) struct Dumper<I: BothWays> {
     state: SpinLock<Dumping<I>>,
     /// The failure after which the levels take no more changes.
     stopped: SpinLock<Option<String>>,
+    /// The time at which a dump has failed.
+    failed: AtomicU64,
     pub(super) pace: Pace,
     dumped_bytes: AtomicU64,
 }
@@ -74,8 +79,8 @@ impl<I: BothWays> Dumper<I> {
     ) -> Dumper<I> {
         let state = SpinLock::new(Dumping { participant: epochs.register(), gone: Vec::new() });
         let (bell, stopped, pace) = (Arc::default(), SpinLock::default(), Pace::default());
-        let dumped_bytes = AtomicU64::new(0);
-        Dumper { forest, bell, threads, at, state, stopped, pace, dumped_bytes }
+        let [failed, dumped_bytes] = [AtomicU64::new(0), AtomicU64::new(0)];
+        Dumper { forest, bell, threads, at, state, stopped, failed, pace, dumped_bytes }
     }
 
     /// Whether the store has levels.
@@ -97,6 +102,12 @@ impl<I: BothWays> Dumper<I> {
     /// Whether something is being dumped.
     pub(super) fn is_busy(&self) -> bool {
         self.state.try_lock().is_none()
+    }
+
+    /// Whether a dump has failed a moment ago, and another one would be in vain.
+    pub(super) fn has_failed(&self, now: u64) -> bool {
+        let failed = self.failed.load(Ordering::Relaxed);
+        failed != 0 && now.saturating_sub(failed) < REST
     }
 
     /// Bytes of files that dumps have written since open.
@@ -135,6 +146,8 @@ impl<I: BothWays> Tiers<I> {
         if let Err(Error::LevelsStopped { what }) = &dumped {
             *self.dumper.stopped.lock() = Some(what.clone());
         }
+        let failed = if dumped.is_err() { self.region().now() } else { 0 };
+        self.dumper.failed.store(failed, Ordering::Relaxed);
         dumped
     }
 

@@ -61,7 +61,8 @@ impl<I: BothWays> Tiers<I> {
             };
         };
         let trees = forest.trees()?;
-        for tree in trees.iter().filter(|tree| tables.iter().all(|table| table.subtable.created != **tree)) {
+        let is_left = |tree: &&u64| tables.iter().all(|table| table.subtable.created != **tree);
+        for tree in trees.iter().filter(is_left).filter(|_| !self.region().is_read_only()) {
             forest.remove(*tree)?;
         }
         for table in &tables {

@@ -104,6 +104,13 @@ struct Writer {
     unpaced: u64,
 }
 
+impl<I: BothWays> Drop for Tiers<I> {
+    fn drop(&mut self) {
+        // Views wait there for readers to leave. They hold layers, and these the collector.
+        self.epochs.register().collect();
+    }
+}
+
 /// Longest key of all: a range may begin or end just behind it.
 const LONGEST_KEY: u64 = u16::MAX as u64 - 8;
 

@@ -87,7 +87,9 @@ impl<I: BothWays> Tiers<I> {
                 let used = all.saturating_sub(left.saturating_sub(self.reserve));
                 return self.dumper.pace.keep(self.region(), unpaced, used, all);
             }
-            let _ = self.dump_step();
+            if !self.dumper.has_failed(self.region().now()) {
+                let _ = self.dump_step();
+            }
             let _ = self.compact_step(Compact::Due);
             return;
         }
