@@ -8,11 +8,12 @@ use crate::failure::{Failure, Outcome, tell};
 use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use quipu::{Client, Design, Error, MediumKind, Store};
+use quipu::{Client, Design, Error, Levels, MediumKind, Options, Store};
 use quipu_cli::transfer::DEFAULT;
 use quipu_lab::arguments::design;
 use quipu_lab::distinct::distinct;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -153,6 +154,39 @@ impl FromStr for DesignChoice {
 /// The designs that the choices name, each once, in the order they were named.
 pub fn chosen(choices: &[DesignChoice]) -> Vec<Design> {
     distinct(choices.iter().flat_map(|choice| choice.0.clone()))
+}
+
+/// The pool that a command works with.
+#[derive(clap::Args)]
+pub struct PoolChoice {
+    /// The pool.
+    #[arg(value_name = "POOL")]
+    pub path: PathBuf,
+    #[command(flatten)]
+    pub levels: LevelsChoice,
+}
+
+impl PoolChoice {
+    /// The options to open it with, beside all others.
+    pub fn options(&self) -> Options {
+        Options::new().levels(self.levels.told())
+    }
+}
+
+/// The place of the levels of a pool.
+#[derive(clap::Args)]
+pub struct LevelsChoice {
+    /// The folder in which the design xp keeps the data for which the pool has no room. A link of the default
+    /// name saves naming it. [default: the pool's name and .runs, and none for a pool on a device]
+    #[arg(long = "levels", value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+impl LevelsChoice {
+    /// The same for the library.
+    pub fn told(&self) -> Levels {
+        self.folder.clone().map_or(Levels::Beside, Levels::Folder)
+    }
 }
 
 /// The table that a command works with.

@@ -1,33 +1,33 @@
 //! Opening and closing pools on behalf of the commands that use one.
 
+use crate::args::PoolChoice;
 use crate::commands::check::missed;
 use crate::failure::Failure;
 use crate::output::{self, Bar};
 use quipu::{Error, Options, Stats, Store};
 use quipu_lab::size;
 use quipu_medium::MediumError;
-use std::path::Path;
 
 /// Opens a pool, with a bar while it is recovered.
-pub fn open_with(path: &Path, options: &Options) -> Result<Store, Error> {
+pub fn open_with(pool: &PoolChoice, options: &Options) -> Result<Store, Error> {
     Bar::during("recovering", |bar| {
-        Store::open_with_progress(path, options, &|done, total| bar.of_store(done, total))
+        Store::open_with_progress(&pool.path, options, &|done, total| bar.of_store(done, total))
     })
 }
 
 /// Opens a pool of any design for reading only, which changes nothing of it, with a bar while it is recovered
 /// in memory. That is told on standard error, since every command that reads has to do it again.
-pub fn open_read_only(path: &Path, options: &Options) -> Result<Store, Error> {
+pub fn open_read_only(pool: &PoolChoice, options: &Options) -> Result<Store, Error> {
     let opened = Bar::during("recovering", |bar| {
-        Store::open_read_only_with_progress(path, options, &|done, total| bar.of_store(done, total))
+        Store::open_read_only_with_progress(&pool.path, options, &|done, total| bar.of_store(done, total))
     });
     let store = match opened {
         // A device has no other way to be read.
-        Err(Error::Medium(MediumError::NotPrivate { .. })) => return open_with(path, options),
+        Err(Error::Medium(MediumError::NotPrivate { .. })) => return open_with(pool, options),
         opened => opened?,
     };
     if !store.recovery().was_clean {
-        let pool = path.display();
+        let pool = pool.path.display();
         output::aside(format!(
             "{pool} was not closed, and was recovered in memory only; `quipu sync {pool}` does it for good"
         ));
@@ -37,24 +37,24 @@ pub fn open_read_only(path: &Path, options: &Options) -> Result<Store, Error> {
 
 /// Opens a pool for reading only, and hands it to `work`. Records that recovery did not find are told on
 /// standard error. Every failure names the pool.
-pub fn read<T>(path: &Path, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
-    run(path, work, |path| open_read_only(path, &Options::new().verify_reads(true)))
+pub fn read<T>(pool: &PoolChoice, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
+    run(pool, work, |pool| open_read_only(pool, &pool.options().verify_reads(true)))
 }
 
 /// Opens a pool, hands it to `work` and closes it, so that the next command need not recover it. An error of
 /// the work counts more than one of the close. Every record that is read is proved. Records that recovery did
 /// not find are told on standard error: the next open knows nothing of it. Every failure names the pool.
-pub fn with<T>(path: &Path, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
-    run(path, work, |path| open_with(path, &Options::new().verify_reads(true)))
+pub fn with<T>(pool: &PoolChoice, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
+    run(pool, work, |pool| open_with(pool, &pool.options().verify_reads(true)))
 }
 
 fn run<T>(
-    path: &Path,
+    pool: &PoolChoice,
     work: impl FnOnce(&mut Store) -> Result<T, Failure>,
-    open: impl FnOnce(&Path) -> Result<Store, Error>,
+    open: impl FnOnce(&PoolChoice) -> Result<Store, Error>,
 ) -> Result<T, Failure> {
     let run = || {
-        let mut store = open(path)?;
+        let mut store = open(pool)?;
         missed(store.recovery()).iter().for_each(output::aside);
         let result = work(&mut store);
         let closed = store.close();
@@ -62,7 +62,7 @@ fn run<T>(
         closed?;
         Ok(value)
     };
-    run().map_err(|failure: Failure| failure.naming(path))
+    run().map_err(|failure: Failure| failure.naming(&pool.path))
 }
 
 /// The failure of a pool that has no room for so many bytes.

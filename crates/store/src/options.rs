@@ -10,8 +10,9 @@ use quipu_parts::index::buckets::BucketSettings;
 use quipu_parts::reclaim::hot::HotSetSettings;
 use quipu_parts::runs::Forest;
 use quipu_parts::space::FreeListKind;
+use std::ffi::OsStr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How a pool is created and opened: each choice has a default, and a method that changes it.
@@ -44,6 +45,7 @@ pub struct Options {
     pub(crate) accept_damage: bool,
     pub(crate) verify_reads: bool,
     pub(crate) levels: Levels,
+    pub(crate) levels_of_damaged: Levels,
     /// Of a new pool of design `viper` or `viper-pacman`. Where more than a quarter of a small zone would be
     /// lost, blocks have fewer pages.
     #[doc(hidden)]
@@ -155,6 +157,12 @@ impl Options {
         Options { levels, ..self }
     }
 
+    /// Where a [salvage](crate::Store::salvage) finds the levels of the damaged pool. Those of the new pool are
+    /// where [`levels`](Options::levels) says. Default: [`Levels::Beside`].
+    pub fn levels_of_damaged(self, levels: Levels) -> Options {
+        Options { levels_of_damaged: levels, ..self }
+    }
+
     /// Changes fields that only proofs and measurements need.
     #[doc(hidden)]
     pub fn with(mut self, change: impl FnOnce(&mut Options)) -> Options {
@@ -167,13 +175,33 @@ impl Options {
 /// is opened with them only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Levels {
-    /// A folder beside the pool's file, with its name and `.runs`. A pool without a file has none.
+    /// A folder beside the pool's file, with its name and `.runs`. A pool on a device or in memory has none.
     #[default]
     Beside,
     /// This folder, which belongs to the pool alone. Where it is missing, the first dump creates it.
     Folder(PathBuf),
     /// None: all data stay in the pool.
     Off,
+}
+
+impl Levels {
+    /// The folder of a pool that will have a file at `path`, by its name: that of [`Levels::Beside`].
+    pub fn beside(path: impl AsRef<Path>) -> Levels {
+        let path = path.as_ref();
+        let Some(mut name) = path.file_name().map(OsStr::to_owned) else { return Levels::Off };
+        name.push(".runs");
+        Levels::Folder(path.with_file_name(name))
+    }
+
+    /// The folder for a pool at this path, if it may have levels. A device has no disk beside it.
+    pub(crate) fn folder(&self, path: Option<&Path>) -> Option<PathBuf> {
+        let is_device = |path: &&Path| path.metadata().is_ok_and(|about| !about.is_file());
+        match self {
+            Levels::Off => None,
+            Levels::Beside => Levels::beside(path.filter(|path| !is_device(path))?).folder(None),
+            Levels::Folder(folder) => Some(folder.clone()),
+        }
+    }
 }
 
 /// Settings that only proofs need.
@@ -354,6 +382,7 @@ impl Default for Options {
             accept_damage: false,
             verify_reads: false,
             levels: Levels::default(),
+            levels_of_damaged: Levels::default(),
             testing: Testing::default(),
             given: Vec::new(),
         }

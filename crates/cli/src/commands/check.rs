@@ -1,11 +1,12 @@
 //! `quipu check`: proves a pool.
 
+use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::leftover::Unnamed;
 use crate::output::{self, Bar, counted};
 use crate::pool;
 use quipu::{
-    CheckReport, DamagedPlace, Design, Error, ErrorKind, Instead, LostKey, Options, RecoveryReport,
+    CheckReport, DamagedPlace, Design, Error, ErrorKind, Instead, Levels, LostKey, Options, RecoveryReport,
     SalvageReport, Store,
 };
 use serde_json::{Value, json};
@@ -41,8 +42,8 @@ instead: nothing, older_value or deleted_value).";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// Copy what proves itself into this new pool, of the same size.
     #[arg(long, value_name = "NEWPOOL")]
     salvage: Option<PathBuf>,
@@ -80,12 +81,14 @@ impl Args {
     }
 
     fn rescue(&self, into: &Path) -> Result<Outcome, Failure> {
+        let levels = if into.exists() { Levels::Beside } else { Levels::beside(into) };
+        let options = Options::new().levels(levels).levels_of_damaged(self.pool.levels.told());
         let salvage = |into: &Path| {
             let salvaged = Bar::during("reading", |bar| {
                 let progress = |done, total| bar.of_store(done, total);
-                Store::salvage(&self.pool, into, &Options::default(), &progress)
+                Store::salvage(&self.pool.path, into, &options, &progress)
             });
-            salvaged.map_err(|error| self.unsalvaged(error).naming(&self.pool))
+            salvaged.map_err(|error| self.unsalvaged(error).naming(&self.pool.path))
         };
         let report = if into.exists() {
             // A device; the name of a file is taken.
@@ -103,7 +106,7 @@ impl Args {
     }
 
     fn unsalvaged(&self, error: Error) -> Failure {
-        match (error, Store::design_of(&self.pool)) {
+        match (error, Store::design_of(&self.pool.path)) {
             (Error::Unsupported { .. }, Ok(design)) => Failure::Usage(format!(
                 "pools of design {design} cannot be salvaged, and nothing was copied; restore it from a copy or from an export"
             )),
@@ -114,7 +117,7 @@ impl Args {
     fn rescued_object(&self, into: &Path, report: &SalvageReport) -> Value {
         let lost = lost_objects(&report.lost);
         json!({
-            "pool": self.pool.to_string_lossy(),
+            "pool": self.pool.path.to_string_lossy(),
             "salvaged_to": into.to_string_lossy(),
             "sound": report.damage.places.is_empty() && lost.is_empty(),
             "keys": report.keys,
@@ -126,7 +129,7 @@ impl Args {
     fn rescued_text(&self, into: &Path, report: &SalvageReport) -> String {
         let mut lines = listed("damaged", &report.damage.places);
         lines.extend(lost_lines(&report.lost));
-        let (pool, into) = (self.pool.display(), into.display());
+        let (pool, into) = (self.pool.path.display(), into.display());
         lines.push(format!(
             "Copied {} from {pool} to {into}; {} known to be lost. {pool} was not changed.",
             counted(report.keys, "key"),
@@ -137,12 +140,12 @@ impl Args {
 
     fn examine(&self) -> Result<Findings, Failure> {
         let damaged = |damage| {
-            let design = Store::design_of(&self.pool).ok();
+            let design = Store::design_of(&self.pool.path).ok();
             Ok(Findings { damage, design, ..Findings::default() })
         };
         let opened = match self.accept_damage {
-            true => pool::open_with(&self.pool, &Options::new().accept_damage(true)),
-            false => pool::open_read_only(&self.pool, &Options::new()),
+            true => pool::open_with(&self.pool, &self.pool.options().accept_damage(true)),
+            false => pool::open_read_only(&self.pool, &self.pool.options()),
         };
         let mut store = match opened {
             Ok(store) => store,
@@ -150,7 +153,7 @@ impl Args {
             Err(error) if error.kind() == ErrorKind::Damaged => {
                 return damaged(vec![DamagedPlace { what: error.to_string(), offset: 0, len: 0 }]);
             }
-            Err(error) => return Err(Failure::from(error).naming(&self.pool)),
+            Err(error) => return Err(Failure::from(error).naming(&self.pool.path)),
         };
         let report = Bar::during("checking", |bar| store.check(&|done, total| bar.of_store(done, total)))?;
         let (recovery, design) = (store.recovery().clone(), Some(store.design()));
@@ -164,7 +167,7 @@ impl Args {
     fn object(&self, findings: &Findings) -> Value {
         let report = findings.report.as_ref();
         json!({
-            "pool": self.pool.to_string_lossy(),
+            "pool": self.pool.path.to_string_lossy(),
             "sound": findings.damage.is_empty(),
             "segments": report.map(|report| report.segments),
             "values": report.map(|report| report.values),
@@ -182,7 +185,7 @@ impl Args {
     fn text(&self, findings: &Findings) -> String {
         let mut lines = listed("damaged", &findings.damage);
         lines.extend(missed(&findings.recovery));
-        let pool = self.pool.display();
+        let pool = self.pool.path.display();
         let can = findings.design.map(|design| design.can());
         let unproved = can.map(|can| can.unproved).unwrap_or_default();
         lines.push(match &findings.report {

@@ -1,10 +1,10 @@
 //! `quipu compact`: gives the space of superseded and deleted records back.
 
+use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, counted};
 use crate::pool;
 use serde_json::json;
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,8 +22,8 @@ free_zones.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -39,7 +39,7 @@ impl Args {
         })?;
         let (zones, free_zones) = (stats.zones, stats.free_zones);
         let object = json!({
-            "pool": self.pool.display().to_string(),
+            "pool": self.pool.path.display().to_string(),
             "segments": segments,
             "moved": moved,
             "zones": zones,

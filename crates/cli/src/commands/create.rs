@@ -1,7 +1,7 @@
 //! `quipu create`: makes a pool, and says what it is good for.
 
 use super::info;
-use crate::args::{PoolMedium, pool_medium};
+use crate::args::{LevelsChoice, PoolMedium, pool_medium};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use clap::ValueEnum;
@@ -45,6 +45,8 @@ pub struct Args {
     /// The medium below the pool: auto, dax, dram or file. `auto` finds out.
     #[arg(long, default_value = "auto", value_parser = pool_medium)]
     medium: PoolMedium,
+    #[command(flatten)]
+    levels: LevelsChoice,
     /// The failures that an acknowledged write survives, on a file: process, interval, interval:MILLISECONDS
     /// or always.
     #[arg(long, default_value_t)]
@@ -74,6 +76,7 @@ impl Args {
             .size(self.size)
             .medium(self.medium.0)
             .durability(self.durability)
+            .levels(self.levels.told())
             .with(|options| {
                 options.zone_size = self.zone_size;
                 options.free_list = match self.free_list {

@@ -2,11 +2,10 @@
 
 use super::get::absent;
 use super::put::Done;
-use crate::args::TableChoice;
+use crate::args::{PoolChoice, TableChoice};
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,8 +21,8 @@ Fields of the JSON object: pool, key (key_hex with --hex, or if it is not UTF-8)
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// The key.
     key: OsString,
     #[command(flatten)]
@@ -44,7 +43,7 @@ impl Args {
             return Err(absent(&self.key));
         }
         if self.json {
-            output::json_line(&Done::new(&self.pool, &key, &self.table, self.hex))?;
+            output::json_line(&Done::new(&self.pool.path, &key, &self.table, self.hex))?;
         }
         Ok(Outcome::Fine)
     }

@@ -1,11 +1,10 @@
 //! `quipu delete-range`: deletes all keys between two, at once.
 
-use crate::args::TableChoice;
+use crate::args::{PoolChoice, TableChoice};
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
 use std::ffi::OsString;
 use std::ops::Bound;
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,8 +24,8 @@ Fields of the JSON object: pool, table (unless it is default).";
 #[command(after_help = EXAMPLES)]
 #[group(id = "range", required = true, multiple = true)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// Delete only this key and those above it.
     #[arg(long, value_name = "KEY", group = "range")]
     from: Option<OsString>,
@@ -77,7 +76,7 @@ impl Args {
             Ok(())
         })?;
         if self.json {
-            let pool = self.pool.display().to_string();
+            let pool = self.pool.path.display().to_string();
             output::json_line(&Done { pool, table: self.table.told() })?;
         }
         Ok(Outcome::Fine)

@@ -1,6 +1,7 @@
 //! `quipu export`: writes a pool into a file.
 
 use super::check::{listed, objects};
+use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::leftover::Unnamed;
 use crate::output::{self, Bar, counted};
@@ -41,8 +42,8 @@ damage (list of what, offset, len).";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// The file, which must not exist; `-` is standard output.
     file: PathBuf,
     /// The form of the file.
@@ -96,7 +97,7 @@ impl Args {
         Err(Failure::Problem(format!(
             "{} is damaged, and the export is incomplete: {} proved themselves, and these did not\n{places}; restore the pool, or \
              take the missing records from an older export",
-            self.pool.display(),
+            self.pool.path.display(),
             counted(exported.records, "record")
         )))
     }
@@ -133,7 +134,7 @@ impl Args {
     fn report(&self, exported: &Exported, seconds: f64) -> Result<(), Failure> {
         let Exported { records, bytes, checksum, without_expiry, ref tables, ref damage } = *exported;
         let object = json!({
-            "pool": self.pool.to_string_lossy(),
+            "pool": self.pool.path.to_string_lossy(),
             "file": self.file.to_string_lossy(),
             "form": self.form.to_possible_value().map(|form| form.get_name().to_owned()),
             "tables": tables,

@@ -1,12 +1,11 @@
 //! `quipu get`: prints the value of a key.
 
-use crate::args::TableChoice;
+use crate::args::{PoolChoice, TableChoice};
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
 use quipu::Expiry;
 use quipu_cli::transfer::JsonRecord;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,8 +25,8 @@ expires (milliseconds since 1970, if it does), table (unless it is default).";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// The key.
     key: OsString,
     #[command(flatten)]

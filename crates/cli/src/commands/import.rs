@@ -1,5 +1,6 @@
 //! `quipu import`: fills a pool from a file.
 
+use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::pool;
@@ -40,8 +41,8 @@ the file), bytes, seconds, created (the names of tables that were missing), pass
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// The file; `-` is standard input.
     file: PathBuf,
     /// The form of the file.
@@ -132,7 +133,7 @@ impl Args {
             _ => error.to_string(),
         };
         let (what, hint) = text.split_once("; ").unwrap_or((&text, "mend that"));
-        let (file, pool) = (self.file.display(), self.pool.display());
+        let (file, pool) = (self.file.display(), self.pool.path.display());
         if error.is_refusal() {
             return Failure::Usage(format!(
                 "cannot import {file} into {pool}: {what}; {hint}. Nothing was put"
@@ -148,7 +149,7 @@ impl Args {
         let Imported { records, bytes, ref created, passed_over } = *imported;
         if self.json {
             return output::json_line(&json!({
-                "pool": self.pool.to_string_lossy(),
+                "pool": self.pool.path.to_string_lossy(),
                 "file": self.file.to_string_lossy(),
                 "form": self.form.to_possible_value().map(|form| form.get_name().to_owned()),
                 "records": records,

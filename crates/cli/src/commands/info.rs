@@ -1,6 +1,7 @@
 //! `quipu info`: what a pool is and holds.
 
 use super::table;
+use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::wrapped;
 use crate::{output, pool};
@@ -8,7 +9,7 @@ use quipu::{Error, Statement, Stats, Store, Table, TableStats};
 use quipu_cli::transfer::tables_of;
 use quipu_lab::size::human;
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,7 +22,8 @@ garbage_bytes, garbage_is_known (false while the garbage of earlier runs is stil
 index is in the pool), value_bytes (zones of large values), free_bytes (for puts), usable_bytes (what puts may fill at most), reserved_bytes \
 (what puts leave to deletes and compaction), live_bytes, wanted_bytes (free for puts when compaction rests), utilization (live of usable, 0 \
 to 1), goal_zones (as wanted_bytes), owed_zones (missing to that), index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
-from_checkpoint, tables (a list of objects as of `quipu table list`; null if the design has none).";
+from_checkpoint, levels (an object: folder, files, bytes, records with superseded ones, debt_bytes that compaction is behind, dram_bytes; \
+null if the pool can have none), tables (a list of objects as of `quipu table list`; null if the design has none).";
 
 /// Say what a pool is, what it holds, and which failures its contents survive.
 ///
@@ -29,8 +31,8 @@ from_checkpoint, tables (a list of objects as of `quipu table list`; null if the
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -50,6 +52,40 @@ fn compaction(store: &Store, stats: &Stats) -> String {
             format!("works: it wants {wanted} free for puts, {} more", human(owed * stats.zone_bytes))
         }
     }
+}
+
+/// The levels of a pool, for programs.
+fn levels_object(store: &Store, stats: &Stats) -> Option<Value> {
+    let of = |folder: &Path| {
+        json!({
+            "folder": folder.to_string_lossy(),
+            "files": stats.level_files,
+            "bytes": stats.level_bytes,
+            "records": stats.level_records,
+            "debt_bytes": stats.level_debt,
+            "dram_bytes": stats.level_dram,
+        })
+    };
+    store.levels().map(of)
+}
+
+/// The levels of a pool in words.
+fn levels(folder: &Path, stats: &Stats) -> String {
+    let folder = folder.display();
+    if stats.level_files == 0 {
+        return format!("none yet; {folder} will have them when the pool is full");
+    }
+    let debt = match stats.level_debt {
+        0 => "compaction rests".to_owned(),
+        debt => format!("compaction is behind by {}", human(debt)),
+    };
+    format!(
+        "{} of {} in {folder}, with {} (superseded ones too) and {} of DRAM; {debt}",
+        output::counted(stats.level_files, "file"),
+        human(stats.level_bytes),
+        output::counted(stats.level_records, "record"),
+        human(stats.level_dram),
+    )
 }
 
 /// Bytes that are to be free for puts.
@@ -101,6 +137,7 @@ pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Result<Value
         "longest_value": value,
         "closed_cleanly": store.recovery().was_clean,
         "from_checkpoint": store.recovery().from_checkpoint,
+        "levels": levels_object(store, &stats),
         "tables": tables.map(objects),
     }))
 }
@@ -110,9 +147,9 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let described = pool::read(&self.pool, |store| {
             // The handle of a reader says of itself only that it writes nothing.
-            let statement = quipu_medium::probe(&self.pool)?.statement;
+            let statement = quipu_medium::probe(&self.pool.path)?.statement;
             Ok(if self.json {
-                object(&self.pool, store, &statement)?.to_string()
+                object(&self.pool.path, store, &statement)?.to_string()
             } else {
                 self.text(store, &statement)?
             })
@@ -136,6 +173,10 @@ impl Args {
         }
         let settings: String =
             store.settings().iter().map(|(name, value)| format!("  {name}={value}\n")).collect();
+        let records = match stats.level_files {
+            0 => stats.records.to_string(),
+            _ => format!("{} in the pool, and those on levels", stats.records),
+        };
         let mut rows = vec![
             ("design", store.design().to_string()),
             (
@@ -148,7 +189,7 @@ impl Args {
                     stats.free_zones
                 ),
             ),
-            ("records", stats.records.to_string()),
+            ("records", records),
             (
                 "space",
                 format!(
@@ -173,18 +214,21 @@ impl Args {
             ("limits", format!("keys of {}, values of {}", human(key), human(value))),
             ("last use", closed),
         ];
+        if let Some(folder) = store.levels() {
+            rows.push(("levels", levels(folder, &stats)));
+        }
         if let Some(tables) = tables(store)? {
             let mut lines: Vec<String> =
                 tables.iter().take(LISTED).map(|(table, stats)| table::row(table, stats)).collect();
             if tables.len() > LISTED {
                 let more = tables.len() - LISTED;
-                lines.push(format!("{more} more; `quipu table list {}` shows all", self.pool.display()));
+                lines.push(format!("{more} more; `quipu table list {}` shows all", self.pool.path.display()));
             }
             rows.push(("tables", lines.join("\n")));
         }
         let line = |(name, what): &(&str, String)| wrapped(&format!("  {name:<10} "), what) + "\n";
         let rows: String = rows.iter().map(line).collect();
         let statement = wrapped("", &statement.to_string());
-        Ok(format!("{}\n{rows}{settings}\n{statement}", self.pool.display()))
+        Ok(format!("{}\n{rows}{settings}\n{statement}", self.pool.path.display()))
     }
 }

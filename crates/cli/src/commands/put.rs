@@ -1,6 +1,6 @@
 //! `quipu put`: gives a key a value.
 
-use crate::args::TableChoice;
+use crate::args::{PoolChoice, TableChoice};
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
 use quipu::Error;
@@ -9,7 +9,7 @@ use quipu_lab::size;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -29,8 +29,8 @@ Fields of the JSON object: pool, key (key_hex with --hex, or if it is not UTF-8)
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// The key.
     key: OsString,
     /// The value; `-` reads it from standard input, to its end.
@@ -91,7 +91,7 @@ impl Args {
             })
         })?;
         if self.json {
-            let done = Done::new(&self.pool, &key, &self.table, self.hex);
+            let done = Done::new(&self.pool.path, &key, &self.table, self.hex);
             output::json_line(&Done { value_bytes: Some(value.len()), ..done })?;
         }
         Ok(Outcome::Fine)

@@ -1,7 +1,7 @@
 //! `quipu scan`: prints the records of a pool in the order of their keys.
 
 use super::check::listed;
-use crate::args::TableChoice;
+use crate::args::{PoolChoice, TableChoice};
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool, text};
 use quipu::{DamagedPlace, Design, Error, KeyValue, Store};
@@ -9,7 +9,6 @@ use quipu_cli::transfer::{JsonRecord, escape, proved};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::ops::Bound;
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,8 +31,8 @@ expires (milliseconds since 1970, if it does), table (unless it is default).";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     #[command(flatten)]
     table: TableChoice,
     /// Print only this key and those above it.
@@ -83,7 +82,7 @@ impl Args {
             return Ok(Outcome::Fine);
         }
         let places = listed("damaged", &damage).join("\n");
-        let pool = self.pool.display();
+        let pool = self.pool.path.display();
         Err(Failure::Problem(format!("{pool} is damaged, and records are missing here\n{places}")))
     }
 

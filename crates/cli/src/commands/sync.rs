@@ -1,10 +1,10 @@
 //! `quipu sync`: writes a pool back to its device.
 
+use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::pool;
 use serde_json::json;
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,8 +22,8 @@ Fields of the JSON object: pool, medium, survives (process_crash, os_crash, powe
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -38,7 +38,7 @@ impl Args {
         })?;
         if self.json {
             output::json_line(&json!({
-                "pool": self.pool.display().to_string(),
+                "pool": self.pool.path.display().to_string(),
                 "medium": statement.medium.name(),
                 "survives": output::statement_json(&statement),
             }))?;

@@ -36,6 +36,7 @@ pub struct Store {
     pub(super) engine: Arc<dyn Engine>,
     design: Design,
     recovery: RecoveryReport,
+    levels: Option<PathBuf>,
     /// Whether jobs have threads, where they can.
     works: bool,
 }
@@ -59,7 +60,7 @@ impl Store {
         let path = path.as_ref();
         zone_size(options.size, options)?;
         let region = Region::create_unnamed(path, options.size, options.medium, options.durability)?;
-        let store = create(region, beside(path), options)?;
+        let store = create(region, options.levels.folder(Some(path)), options)?;
         // Named last, so that a process that dies earlier leaves no file.
         store.region().give_name()?;
         Ok(store)
@@ -115,7 +116,7 @@ impl Store {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Store, Error> {
         let region = Region::open(path.as_ref(), options.medium, options.durability)?;
-        open(region, beside(path.as_ref()), options, progress)
+        open(region, options.levels.folder(Some(path.as_ref())), options, progress)
     }
 
     /// Creates a pool on a region that is mapped already: for anonymous memory and simulated media.
@@ -123,7 +124,7 @@ impl Store {
     /// # Errors
     /// As for [`create`](Store::create).
     pub fn create_on(region: Region, options: &Options) -> Result<Store, Error> {
-        create(region, None, options)
+        create(region, options.levels.folder(None), options)
     }
 
     /// Opens the pool on a region that is mapped already.
@@ -131,10 +132,10 @@ impl Store {
     /// # Errors
     /// As for [`open`](Store::open).
     pub fn open_on(region: Region, options: &Options) -> Result<Store, Error> {
-        open(region, None, options, &|_, _| {})
+        open(region, options.levels.folder(None), options, &|_, _| {})
     }
 
-    fn of(opened: Opened, design: Design, options: &Options) -> Store {
+    fn of(opened: Opened, design: Design, folder: Option<PathBuf>, options: &Options) -> Store {
         let Opened { engine, recovery } = opened;
         if engine.region().kind() == MediumKind::File
             && let Some(bell) = engine.clock_bell()
@@ -145,8 +146,9 @@ impl Store {
         if engine.region().is_read_only() {
             engine.admission().shut();
         }
-        let mut store =
-            Store { workers: Workers::default(), engine, design, recovery, works: options.cleaner };
+        let levels = folder.filter(|_| design.can().levels && cfg!(feature = "levels"));
+        let (workers, works) = (Workers::default(), options.cleaner);
+        let mut store = Store { workers, engine, design, recovery, levels, works };
         store.start();
         store
     }
@@ -177,6 +179,12 @@ impl Store {
         // The recipe has read these settings when the pool was opened.
         let _ = (self.design.recipe().recall)(&self.engine.space().superblock().settings, &mut options);
         Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()
+    }
+
+    /// The folder in which the store keeps the data for which persistent memory has no room, or would. `None`
+    /// without [levels](crate::Levels).
+    pub fn levels(&self) -> Option<&Path> {
+        self.levels.as_deref()
     }
 
     /// A statement of what an acknowledged write survives here, and on what evidence.
@@ -310,8 +318,8 @@ impl Store {
     }
 }
 
-/// Makes a pool of a region. The walk may keep files beside the pool's own in `beside`.
-fn create(region: Region, beside: Option<PathBuf>, options: &Options) -> Result<Store, Error> {
+/// Makes a pool of a region. The walk may keep files beside the pool's own in this folder.
+fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<Store, Error> {
     let design = options.design.unwrap_or_default();
     options.given_to(design)?;
     let (zone_size, medium) = (zone_size(region.len(), options)?, region.kind());
@@ -332,13 +340,14 @@ fn create(region: Region, beside: Option<PathBuf>, options: &Options) -> Result<
     };
     let mut space = Space::format(region, &format)?;
     limit_index(&mut space, options);
-    let opened = (design.recipe().open)(Site { space: space.into(), beside, options, how: How::New })?;
-    Ok(Store::of(opened, design, options))
+    let site = Site { space: space.into(), folder: folder.clone(), options, how: How::New };
+    let opened = (design.recipe().open)(site)?;
+    Ok(Store::of(opened, design, folder, options))
 }
 
 fn open(
     region: Region,
-    beside: Option<PathBuf>,
+    folder: Option<PathBuf>,
     options: &Options,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Store, Error> {
@@ -358,15 +367,9 @@ fn open(
     let (mut space, found) = Space::examine(region)?;
     limit_index(&mut space, options);
     let how = How::Existing(Existing { holes, found, progress });
-    let opened = (design.recipe().open)(Site { space: space.into(), beside, options, how })?;
-    Ok(Store::of(opened, design, options))
-}
-
-/// The folder beside a pool's file: its name, and `.runs`.
-fn beside(path: &Path) -> Option<PathBuf> {
-    let mut name = path.file_name()?.to_owned();
-    name.push(".runs");
-    Some(path.with_file_name(name))
+    let site = Site { space: space.into(), folder: folder.clone(), options, how };
+    let opened = (design.recipe().open)(site)?;
+    Ok(Store::of(opened, design, folder, options))
 }
 
 /// Makes zones of an index in the pool small, if a test asks for it.

@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// Where a walk is opened, and how.
 pub(crate) struct Site<'o> {
     pub(crate) space: Arc<Space>,
-    /// A folder for files of a walk beside that of the pool; `None` for a pool without a path.
-    pub(crate) beside: Option<PathBuf>,
+    /// A folder for files of a walk beside that of the pool, if it may have some.
+    pub(crate) folder: Option<PathBuf>,
     pub(crate) options: &'o Options,
     pub(crate) how: How<'o>,
 }

@@ -30,7 +30,7 @@ pub(crate) const RECIPE: Recipe = Recipe {
     remember: |_, _| [0; _],
     recall: |_, _| Ok(()),
     open: |site| {
-        let (clock, Site { space, beside: folder, .. }) = (site.clock(), site);
+        let (clock, Site { space, folder, .. }) = (site.clock(), site);
         let (admission, log, worked) = Default::default();
         let engine = Arc::new(Toy { space, clock, folder, admission, log, worked });
         Ok(Opened { engine, recovery: Default::default() })

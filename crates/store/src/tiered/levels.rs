@@ -2,7 +2,6 @@
 
 use super::Tiers;
 use crate::engine::site::Site;
-use crate::options::Levels;
 use crate::types::error::Error;
 use quipu_parts::index::BothWays;
 use quipu_parts::record::Certifier;
@@ -22,13 +21,8 @@ pub(super) fn forest(site: &Site<'_>, certifier: &Certifier) -> Result<Option<Ar
     if let Some(testing) = &site.options.testing.forest {
         return Ok(Some(testing.0.clone()));
     }
-    let folder = match &site.options.levels {
-        Levels::Off => None,
-        Levels::Beside => site.beside.clone(),
-        Levels::Folder(folder) => Some(folder.clone()),
-    };
     let pool = certifier.key_hash(b"levels");
-    folder.map(|folder| files(folder, pool, site.space.region().len())).transpose().map(Option::flatten)
+    site.folder.clone().map(|folder| files(folder, pool, site.space.region().len())).transpose().map(Option::flatten)
 }
 
 /// Levels in files, below a pool of this digest and so many bytes.

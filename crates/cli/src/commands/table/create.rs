@@ -1,9 +1,9 @@
 //! `quipu table create`: makes a table.
 
+use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::{output, pool};
 use serde_json::json;
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,8 +18,8 @@ Fields of the JSON object: pool, name.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// The name of the table.
     name: String,
     /// Print one JSON object.
@@ -32,7 +32,7 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         pool::with(&self.pool, |store| Ok(store.create_table(&self.name)?))?;
         if self.json {
-            output::json_line(&json!({ "pool": self.pool.to_string_lossy(), "name": self.name }))?;
+            output::json_line(&json!({ "pool": self.pool.path.to_string_lossy(), "name": self.name }))?;
         }
         Ok(Outcome::Fine)
     }

@@ -1,11 +1,11 @@
 //! `quipu table drop`: drops a table.
 
+use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, counted};
 use crate::pool;
 use quipu_cli::transfer::DEFAULT;
 use serde_json::json;
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,8 +20,8 @@ Fields of the JSON object: pool, name, records (that it held).";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// The name of the table.
     name: String,
     /// Drop it with its records.
@@ -50,7 +50,7 @@ impl Args {
             Ok(records)
         })?;
         if self.json {
-            let pool = self.pool.to_string_lossy();
+            let pool = self.pool.path.to_string_lossy();
             output::json_line(&json!({ "pool": pool, "name": self.name, "records": records }))?;
         }
         Ok(Outcome::Fine)

@@ -1,5 +1,6 @@
 //! `quipu table list`: the tables of a pool with their sizes.
 
+use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, counted};
 use crate::pool;
@@ -7,7 +8,6 @@ use quipu::{Error, Store, Table, TableStats};
 use quipu_cli::transfer::escape;
 use quipu_lab::size::human;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,8 +22,8 @@ Fields of the JSON objects: name, records, live_bytes (of its records, about), b
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The pool.
-    pool: PathBuf,
+    #[command(flatten)]
+    pool: PoolChoice,
     /// Print one JSON object a line, one for each table.
     #[arg(long)]
     json: bool,

@@ -4,7 +4,7 @@
 //! in pages of this process. Writes are refused at [admission](crate::background::Admission::admit), no job
 //! has a thread, and a close does nothing.
 
-use super::{Store, beside, check_superblock, open};
+use super::{Store, check_superblock, open};
 use crate::designs::Design;
 use crate::engine::NO_SALVAGE;
 use crate::engine::site::{How, Opened, Site};
@@ -13,6 +13,7 @@ use crate::types::error::Error;
 use crate::types::reports::SalvageReport;
 use quipu_medium::{MediumError, Region};
 use quipu_parts::space::Space;
+use std::fs;
 use std::path::Path;
 
 impl Store {
@@ -64,7 +65,8 @@ impl Store {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Store, Error> {
         let path = path.as_ref();
-        open(Region::open_read_only(path, options.medium)?, beside(path), options, progress)
+        let region = Region::open_read_only(path, options.medium)?;
+        open(region, options.levels.folder(Some(path)), options, progress)
     }
 
     /// Copies records that prove themselves from the damaged pool at `path` into a new pool at `into`, of the
@@ -73,7 +75,8 @@ impl Store {
     ///
     /// # Errors
     /// As for [`open`](Store::open) if too little is left to tell where anything is, and as for
-    /// [`create`](Store::create). If the copy fails, the new pool is removed.
+    /// [`create`](Store::create). If the copy fails, the new pool is removed, and
+    /// its levels.
     ///
     /// ```
     /// # use quipu::{Options, Store};
@@ -102,16 +105,18 @@ impl Store {
         let size = superblock.pool_len();
         let zone_size = options.zone_size.or(Some(superblock.zone_size()));
         let fresh = Options { design: Some(design), size, zone_size, ..options.clone() };
-        let site =
-            Site { space: space.into(), beside: beside(path.as_ref()), options, how: How::Unrecovered };
+        let folder = options.levels_of_damaged.folder(Some(path.as_ref()));
+        let site = Site { space: space.into(), folder, options, how: How::Unrecovered };
         let Opened { engine, .. } = (design.recipe().open)(site)?;
         let store = Store::create(into.as_ref(), &fresh)?;
+        let levels = store.levels().map(Path::to_owned);
         let copied = engine.salvage(&wrong, options.recovery_threads, &store.engine, progress);
         let report = copied.and_then(|report| store.close().map(|()| report));
         report.inspect_err(|_| {
             if into.as_ref().is_file() {
                 let _ = std::fs::remove_file(into.as_ref());
             }
+            levels.iter().for_each(|levels| remove_levels(levels));
         })
     }
 
@@ -124,6 +129,15 @@ impl Store {
         let region = source(path.as_ref(), &options)?;
         check_superblock(&Space::probe(&region)?, &options)
     }
+}
+
+/// Removes the levels of a new pool. Its folder had none before, but may have been there.
+fn remove_levels(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()).filter(|path| !path.ends_with("lost+found")) {
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+    let _ = fs::remove_dir(folder);
 }
 
 /// The region of a pool to read without opening it. A devdax device has no private mapping, and nothing is
