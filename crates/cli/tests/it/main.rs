@@ -7,6 +7,7 @@ mod files;
 mod forms;
 mod help;
 mod leftovers;
+mod levels;
 mod measuring;
 mod pools;
 mod proving;

@@ -152,6 +152,9 @@ pub enum NameError {
 
 /// The trees of a pool, one for each table that has been dumped.
 pub trait Forest: Send + Sync {
+    /// The place of the trees, for errors.
+    fn place(&self) -> String;
+
     /// The tables that have trees, by the numbers that they were created with, ascending.
     ///
     /// # Errors
@@ -164,6 +167,9 @@ pub trait Forest: Send + Sync {
     /// # Errors
     /// Those of the system, and damage.
     fn open(&self, table: u64) -> Result<Arc<dyn Runs>, RunsError>;
+
+    /// The rest of the tree of a table, which may be damaged and is not open. `wrong` is told the damage.
+    fn salvage(&self, table: u64, wrong: &mut dyn FnMut(RunsError)) -> Box<dyn Remains>;
 
     /// Removes the tree of a table, which is not open.
     ///
@@ -256,6 +262,15 @@ pub trait Levels: Send + Sync {
 
     /// The lowest id of a run that may have keys of this range.
     fn lowest_id(&self, range: &RangeTombstone) -> Option<u64>;
+}
+
+/// The rest of a damaged tree. `wrong` is told all that does not prove itself, once or several times.
+pub trait Remains {
+    /// The range tombstones.
+    fn ranges(&self, wrong: &mut dyn FnMut(RunsError)) -> Vec<RangeTombstone>;
+
+    /// Of each key the newest record, deletions too, in order. `each` returns whether to go on.
+    fn records(&self, each: &mut dyn FnMut(LevelRecord) -> bool, wrong: &mut dyn FnMut(RunsError));
 }
 
 /// The records of a list of runs, one of each key.

@@ -9,8 +9,8 @@
 
 use super::filter::{Filter, Verdict};
 use super::{
-    Compact, Compacted, Forest, Head, LevelRecord, LevelScan, Levels, NameError, Part, Purge, RunStats, Runs,
-    RunsError, Source,
+    Compact, Compacted, Forest, Head, LevelRecord, LevelScan, Levels, NameError, Part, Purge, Remains,
+    RunStats, Runs, RunsError, Source,
 };
 use crate::record::Kind;
 use crate::sync::SpinLock;
@@ -122,6 +122,10 @@ impl Shared {
 }
 
 impl Forest for SimForest {
+    fn place(&self) -> String {
+        place()
+    }
+
     fn trees(&self) -> Result<Vec<u64>, RunsError> {
         Ok(self.image().trees.keys().copied().collect())
     }
@@ -133,6 +137,10 @@ impl Forest for SimForest {
         }
         let (forest, poisoned, steps) = (self.0.clone(), SpinLock::new(false), AtomicU64::new(0));
         Ok(Arc::new(SimRuns { table, forest, poisoned, steps }))
+    }
+
+    fn salvage(&self, table: u64, _wrong: &mut dyn FnMut(RunsError)) -> Box<dyn Remains> {
+        Box::new(SimLevels(self.image().trees[&table].clone()))
     }
 
     fn remove(&self, table: u64) -> Result<(), RunsError> {
@@ -367,6 +375,18 @@ impl SimRun {
 impl SimLevels {
     fn find(&self, key: &[u8], up_to: u64) -> Option<&LevelRecord> {
         self.0.iter().find_map(|run| run.find(key, up_to))
+    }
+}
+
+/// Nothing damages them.
+impl Remains for SimLevels {
+    fn ranges(&self, wrong: &mut dyn FnMut(RunsError)) -> Vec<RangeTombstone> {
+        Levels::ranges(self).map_err(wrong).unwrap_or_default()
+    }
+
+    fn records(&self, each: &mut dyn FnMut(LevelRecord) -> bool, wrong: &mut dyn FnMut(RunsError)) {
+        let records = self.scan(&[], u64::MAX).filter_map(|record| record.map_err(&mut *wrong).ok());
+        records.map(each).find(|goes_on| !goes_on);
     }
 }
 

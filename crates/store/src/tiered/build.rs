@@ -107,7 +107,11 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
     pub(crate) fn open(&self, mut site: Site<'_>) -> Result<Opened, Error> {
         let TieredSettings { slots, .. } = site.settings()?;
         let mut heap = heap_of(&site, slots)?;
-        let forest = levels::forest(&site, heap.certifier())?;
+        let (forest, unusable) = match levels::forest(&site, heap.certifier()) {
+            // The salvage goes on without them, and tells it.
+            Err(error) if matches!(site.how, How::Unrecovered) => (None, Some(error)),
+            forest => (forest?, None),
+        };
         let found = find(&mut heap, &mut site)?;
         let (space, testing) = (site.space.clone(), site.options.testing.clone());
         let reserve_of_moves = slots + 1;
@@ -118,7 +122,7 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
         let (epochs, anchor) = (Collector::new(), recovery::anchor(&heap));
         let (tables, anchor) = match site.how {
             How::Unrecovered => (
-                Tables::of_damaged(&heap, self.index, &epochs),
+                Tables::of_damaged(&heap, self.index, &epochs, &levels::trees(forest.as_deref())),
                 anchor.unwrap_or(Anchor::illegible(heap.certifier())),
             ),
             _ => (Tables::new(&heap, self.index, found.indexes, &epochs)?, anchor?),
@@ -144,7 +148,10 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
         for table in tiers.tables.all() {
             tiers.log.open(table.number, table.subtable.created)?;
         }
-        tiers.open_levels(cut)?;
+        unusable.iter().for_each(|error| tiers.dumper.stop(error));
+        if !matches!(site.how, How::Unrecovered) {
+            tiers.open_levels(cut)?;
+        }
         let recovery = match (found.report, site.how) {
             (None, How::Existing(pool)) => tiers.fill(left_open, site.options.recovery_threads, &pool)?,
             (report, _) => report.unwrap_or_default(),

@@ -89,6 +89,16 @@ impl<I: BothWays> Dumper<I> {
         self.forest.is_some()
     }
 
+    /// The failure after which the levels take no more changes, if there was one.
+    pub(super) fn stopped(&self) -> Option<String> {
+        self.stopped.lock().clone()
+    }
+
+    /// Levels that could not be opened at all.
+    pub(super) fn stop(&self, error: &Error) {
+        *self.stopped.lock() = Some(error.to_string());
+    }
+
     /// The right to dump.
     pub(super) fn lock(&self) -> SpinGuard<'_, Dumping<I>> {
         self.state.lock()

@@ -5,7 +5,7 @@ use crate::engine::site::Site;
 use crate::types::error::Error;
 use quipu_parts::index::BothWays;
 use quipu_parts::record::Certifier;
-use quipu_parts::runs::Forest;
+use quipu_parts::runs::{Forest, RunsError};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,7 +22,11 @@ pub(super) fn forest(site: &Site<'_>, certifier: &Certifier) -> Result<Option<Ar
         return Ok(Some(testing.0.clone()));
     }
     let pool = certifier.key_hash(b"levels");
-    site.folder.clone().map(|folder| files(folder, pool, site.space.region().len())).transpose().map(Option::flatten)
+    site.folder
+        .clone()
+        .map(|folder| files(folder, pool, site.space.region().len()))
+        .transpose()
+        .map(Option::flatten)
 }
 
 /// Levels in files, below a pool of this digest and so many bytes.
@@ -40,6 +44,11 @@ fn files(_folder: PathBuf, _pool: u64, _len: u64) -> Result<Option<Arc<dyn Fores
     Ok(None)
 }
 
+/// The tables that have levels, as far as it can be known.
+pub(super) fn trees(forest: Option<&dyn Forest>) -> Vec<u64> {
+    forest.and_then(|forest| forest.trees().ok()).unwrap_or_default()
+}
+
 impl<I: BothWays> Tiers<I> {
     /// Opens the levels of all tables, and removes those of tables that have been dropped. All items up to
     /// the cut count, and no other.
@@ -55,8 +64,9 @@ impl<I: BothWays> Tiers<I> {
             };
         };
         let trees = forest.trees()?;
-        let is_left = |tree: &&u64| tables.iter().all(|table| table.subtable.created != **tree);
-        for tree in trees.iter().filter(is_left).filter(|_| !self.region().is_read_only()) {
+        let is_unknown = |tree: &&u64| tables.iter().all(|table| table.subtable.created != **tree);
+        // Several readers may be at it.
+        for tree in trees.iter().filter(is_unknown).filter(|_| !self.region().is_read_only()) {
             forest.remove(*tree)?;
         }
         for table in &tables {
@@ -69,11 +79,8 @@ impl<I: BothWays> Tiers<I> {
                 }
                 table.use_levels(&participant.pin(), &runs);
             } else if table.subtable.flushed != 0 {
-                return Err(Error::damaged(
-                    format!("the levels of the table {name:?}: they are missing"),
-                    0,
-                    0,
-                ));
+                let what = format!("those of the table {name:?} are missing; name their folder (--levels)");
+                return Err(RunsError::Damaged { place: forest.place(), what }.into());
             }
         }
         Ok(())

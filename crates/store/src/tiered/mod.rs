@@ -34,6 +34,7 @@ mod pace;
 mod ranges;
 mod read;
 mod recovery;
+mod remains;
 mod rewrite;
 mod room;
 mod salvage;

@@ -1,12 +1,13 @@
 //! Salvage: the records of a damaged pool that prove themselves, copied into a new one, table by table.
 //!
 //! The damaged pool is only read. Its records go into the indexes as in recovery, whatever is missing between
-//! them. In bytes that prove nothing a record may still be legible. So the report can name keys whose latest
+//! them. Keys that memory does not have are copied from the levels ([`remains`](super::remains)). In bytes that prove nothing a record may still be legible. So the report can name keys whose latest
 //! record is lost.
 
 use super::Tiers;
+use super::remains::LevelsLeft;
 use super::table::{DEFAULT, Table};
-use crate::engine::{AT_ONCE, Engine};
+use crate::engine::{AT_ONCE, Engine, InPlace};
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::{Instead, LostKey, SalvageReport};
 use crate::walk::proof::places_of;
@@ -14,6 +15,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::{ChainError, Hole, RecordFound};
 use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::Kind;
+use quipu_parts::runs::LevelRecord;
 use quipu_parts::space::SpaceError;
 use quipu_parts::versions::{Look, Noted, RangeList, RangeTombstone, Retired, Version};
 use std::collections::BTreeMap;
@@ -45,21 +47,39 @@ pub(super) fn salvage<I: BothWays>(
     let through = tiers.anchor.is_legible().then(|| tiers.anchor.through());
     // SAFETY: the pool is only read.
     let holes = unsafe { heap.salvage(&known, through, each) }?;
+    let mut levels = LevelsLeft::of(tiers);
+    for (subtable, range) in levels.ranges() {
+        let own: &mut Vec<RangeTombstone> = ranges.entry(subtable).or_default();
+        // Copies, and those that are on both.
+        if own.iter().all(|other| other.number != range.number) {
+            own.push(range);
+        }
+    }
     let ranges: BTreeMap<u64, RangeList> =
         ranges.into_iter().map(|(subtable, own)| (subtable, RangeList::new(own))).collect();
     for (subtable, own) in &ranges {
         tiers.sweep_recovered(&guard, by_number[subtable], own, &mut retired)?;
     }
     retired.defer(&guard);
-    let lost = lost_keys(tiers, &guard, &holes, &ranges)?;
-    let mut keys = 0;
+    let latest = legible(tiers, &holes);
+    let (mut keys, mut below) = (0, BTreeMap::new());
     for (nth, table) in tables.iter().enumerate() {
-        keys += copy(tiers, &guard, table, into)?;
+        let mut session = session(table, into)?;
+        keys += copy(tiers, &guard, table, &mut session)?;
+        let own = table.subtable.created;
+        let mut note = |record: &LevelRecord, is_value| {
+            let is_sought = |subtable| latest.contains_key(&(record.key.clone(), subtable));
+            if !latest.is_empty() && (is_sought(Some(own)) || is_sought(None)) {
+                below.insert((record.key.clone(), own), (record.head.number, is_value));
+            }
+        };
+        keys += levels.copy((tiers, &guard, table), ranges.get(&own), &mut session, &mut note)?;
         progress(nth + 1, tables.len());
     }
+    let lost = lost_keys(tiers, &guard, latest, &ranges, &below)?;
     let places = holes.into_iter().map(|Hole { what, offset, len, .. }| DamagedPlace { what, offset, len });
     let tables = heap.described_subtables().filter_map(Result::err).map(|error| place_of(&error));
-    let mut places: Vec<_> = places.chain(tables).chain(places_of(wrong)).collect();
+    let mut places: Vec<_> = places.chain(tables).chain(places_of(wrong)).chain(levels.places()).collect();
     if !tiers.anchor.is_legible() {
         places.push(DamagedPlace { what: "the anchor of the memtables".into(), offset: 0, len: 0 });
     }
@@ -72,18 +92,23 @@ fn place_of(error: &ChainError) -> DamagedPlace {
     DamagedPlace { what: error.to_string(), offset, len: 0 }
 }
 
-/// Copies the keys of a table, and returns how many there are.
+/// A session for a table of the new pool, which is made for it.
+fn session<I: BothWays>(table: &Table<I>, into: &Arc<dyn Engine>) -> Result<InPlace, Error> {
+    let session = into.clone().session();
+    if table.subtable.name == DEFAULT {
+        return Ok(session);
+    }
+    let created = into.create_table(&table.subtable.name)?;
+    session.on(created.id)
+}
+
+/// Copies the keys of a table that are in memory, and returns how many there are.
 fn copy<I: BothWays>(
     tiers: &Tiers<I>,
     guard: &Guard<'_>,
     table: &Table<I>,
-    into: &Arc<dyn Engine>,
+    session: &mut InPlace,
 ) -> Result<u64, Error> {
-    let mut session = into.clone().session();
-    if table.subtable.name != DEFAULT {
-        let created = into.create_table(&table.subtable.name)?;
-        session = session.on(created.id)?;
-    }
     let versions = &table.view(guard).active.versions;
     let mut scan = versions.scan_from(&[]);
     let number_of = |reference| tiers.told_number(guard, reference);
@@ -108,15 +133,13 @@ fn copy<I: BothWays>(
     Ok(keys)
 }
 
-/// The keys that are legible in holes, and whose records elsewhere are older.
-fn lost_keys<I: BothWays>(
-    tiers: &Tiers<I>,
-    guard: &Guard<'_>,
-    holes: &[Hole],
-    ranges: &BTreeMap<u64, RangeList>,
-) -> Result<Vec<LostKey>, Error> {
+/// The keys that are legible in holes, with their tables if these are known: the highest number of each, and
+/// whether it is of a deletion.
+type Legible = BTreeMap<(Vec<u8>, Option<u64>), (u64, bool)>;
+
+fn legible<I: BothWays>(tiers: &Tiers<I>, holes: &[Hole]) -> Legible {
     let ceiling = tiers.log.heap().space().superblock().clock_ceiling.get();
-    let mut latest = BTreeMap::<(Vec<u8>, Option<u64>), (u64, bool)>::new();
+    let mut latest = Legible::new();
     for hole in holes {
         let each = |record: RecordFound<'_>| {
             if record.kind != Kind::Range {
@@ -127,11 +150,23 @@ fn lost_keys<I: BothWays>(
         // SAFETY: the pool is only read.
         unsafe { tiers.log.heap().legible(hole, ceiling, each) };
     }
+    latest
+}
+
+/// Of the keys that are legible in holes, those whose records elsewhere are older. `below` has the numbers
+/// of those that are on the levels of a table, and whether they are values.
+fn lost_keys<I: BothWays>(
+    tiers: &Tiers<I>,
+    guard: &Guard<'_>,
+    latest: Legible,
+    ranges: &BTreeMap<u64, RangeList>,
+    below: &BTreeMap<(Vec<u8>, u64), (u64, bool)>,
+) -> Result<Vec<LostKey>, Error> {
     let (mut lost, tables) = (Vec::new(), tiers.tables.all());
     for ((key, subtable), (number, is_deletion)) in latest {
         // A record whose table nobody knows may be of any.
         let is_own = |table: &&Arc<Table<I>>| subtable.is_none_or(|own| own == table.subtable.created);
-        let (mut is_old, mut older) = (false, None);
+        let (mut is_old, mut has_older) = (false, false);
         for table in tables.iter().filter(is_own) {
             let at = (guard, Key { bytes: &key, hash: 0 }, None);
             let found = table.view(guard).active.versions.get(
@@ -142,14 +177,19 @@ fn lost_keys<I: BothWays>(
             let list = ranges.get(&table.subtable.created);
             is_old |= found.is_some_and(|found| found.number >= number)
                 || list.is_some_and(|list| list.deletes(&key, number, u64::MAX));
-            older = older.or(found.filter(|found| !found.is_tombstone()));
+            let on_levels = below.get(&(key.clone(), table.subtable.created));
+            is_old |= on_levels.is_some_and(|(below, _)| *below >= number);
+            has_older |= match found {
+                Some(found) => !found.is_tombstone(),
+                None => on_levels.is_some_and(|(_, is_value)| *is_value),
+            };
         }
-        let instead = match older {
+        let instead = match (has_older, is_deletion) {
             _ if is_old => continue,
-            Some(_) if is_deletion => Instead::DeletedValue,
-            Some(_) => Instead::OlderValue,
-            None if is_deletion => continue,
-            None => Instead::Nothing,
+            (true, true) => Instead::DeletedValue,
+            (true, false) => Instead::OlderValue,
+            (false, true) => continue,
+            (false, false) => Instead::Nothing,
         };
         lost.push(LostKey { key, instead });
     }

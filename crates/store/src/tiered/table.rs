@@ -74,7 +74,13 @@ impl<I: BothWays> Tables<I> {
     }
 
     /// The tables of a damaged pool, with empty indexes. One whose name is lost gets another.
-    pub(super) fn of_damaged(heap: &ChainHeap, index: fn() -> I, epochs: &Collector) -> Tables<I> {
+    /// Those of these numbers have levels.
+    pub(super) fn of_damaged(
+        heap: &ChainHeap,
+        index: fn() -> I,
+        epochs: &Collector,
+        trees: &[u64],
+    ) -> Tables<I> {
         // The default table is the first one of a pool.
         let named = |known: &[Subtable], number: u64| match known.iter().all(|table| table.created > number) {
             true => DEFAULT.into(),
@@ -83,7 +89,7 @@ impl<I: BothWays> Tables<I> {
                 names.find(|name| known.iter().all(|table| table.name != *name)).expect("one of them")
             }
         };
-        Tables::from_subtables(heap.legible_subtables(named), heap, index, Vec::new(), epochs)
+        Tables::from_subtables(heap.legible_subtables(trees, named), heap, index, Vec::new(), epochs)
     }
 
     fn from_subtables(

@@ -109,9 +109,13 @@ impl ChainHeap {
         Ok(holes)
     }
 
-    /// The subtables whose objects prove themselves. If others do not, a subtable that memtables name and no
-    /// object does is given the name that `named` has for its number.
-    pub fn legible_subtables(&self, named: impl Fn(&[Subtable], u64) -> String) -> Vec<Subtable> {
+    /// The subtables whose objects prove themselves. If others do not, one of these `known` numbers, or one
+    /// that memtables name, is given the name that `named` has for its number.
+    pub fn legible_subtables(
+        &self,
+        known: &[u64],
+        named: impl Fn(&[Subtable], u64) -> String,
+    ) -> Vec<Subtable> {
         let described: Vec<_> = self.described_subtables().collect();
         let is_damaged = described.iter().any(Result::is_err);
         let mut tables: Vec<Subtable> = described.into_iter().flatten().collect();
@@ -119,7 +123,8 @@ impl ChainHeap {
             let bytes: MemtableObject = self.read_unflushed(self.object_offset(object), MEMTABLE_LEN);
             bytes.is_valid(&self.certifier, object).then(|| bytes.subtable())
         };
-        let mut numbers: Vec<u64> = self.pool().committed().into_iter().filter_map(read).collect();
+        let of_memtables = self.pool().committed().into_iter().filter_map(read);
+        let mut numbers: Vec<u64> = known.iter().copied().chain(of_memtables).collect();
         numbers.sort_unstable();
         numbers.dedup();
         for number in numbers.into_iter().filter(|_| is_damaged) {

@@ -100,7 +100,8 @@ pub(super) fn survey(folder: &Path, digest: u64) -> Result<BTreeSet<u64>, RunsEr
         let found = fs::read(folder.join(POOL)).map_err(|error| device(folder, error))?;
         if found != content(digest) {
             let what = match found.starts_with(TITLE.as_bytes()) {
-                true => "they belong to another pool".to_owned(),
+                true => "they belong to another pool; name another folder, or remove it if that pool is gone"
+                    .to_owned(),
                 false => format!("the file `{POOL}` is not of levels"),
             };
             return Err(damaged(folder, what));
@@ -184,6 +185,16 @@ pub(super) fn ready_tree(tree: &Path) -> Result<(), RunsError> {
 pub(super) fn named_version(tree: &Path) -> Option<u64> {
     let bytes = fs::read(tree.join(CURRENT)).ok()?;
     Some(u64::from_le_bytes(*bytes.first_chunk()?))
+}
+
+/// The files of the tables of a tree, by their numbers.
+pub(super) fn tables(tree: &Path) -> Vec<(u64, PathBuf)> {
+    let folder = tree.join(TABLES);
+    let found = names(&folder).unwrap_or_default();
+    let mut tables: Vec<_> =
+        found.iter().filter_map(|name| Some((number_of(name)?, folder.join(name)))).collect();
+    tables.sort_unstable();
+    tables
 }
 
 /// Syncs the file with the highest number. A failure is met again by the library, which syncs it, too.

@@ -23,10 +23,12 @@ mod entry;
 mod files;
 mod levels;
 mod purge;
+mod remains;
 mod scan;
 mod tree;
 
-use super::{Forest, Runs, RunsError};
+use self::remains::LsmRemains;
+use super::{Forest, Remains, Runs, RunsError};
 use crate::sync::SpinLock;
 use lsm_tree::{Cache, DescriptorTable};
 use std::collections::BTreeSet;
@@ -78,21 +80,42 @@ impl LsmForest {
     }
 }
 
+impl LsmForest {
+    fn open_tree(&self, table: u64) -> Result<tree::LsmRuns, RunsError> {
+        let opening = tree::Opening::new(self.0.clone(), table);
+        let folder = files::tree(&self.0.folder, table);
+        files::ready_tree(&folder)?;
+        tree::LsmRuns::open(opening, &folder)
+    }
+}
+
 impl Forest for LsmForest {
+    fn place(&self) -> String {
+        self.0.folder.display().to_string()
+    }
+
     fn trees(&self) -> Result<Vec<u64>, RunsError> {
         Ok(files::survey(&self.0.folder, self.0.settings.pool)?.into_iter().collect())
     }
 
     fn open(&self, table: u64) -> Result<Arc<dyn Runs>, RunsError> {
         let shared = &self.0;
-        let opening = tree::Opening::new(shared.clone(), table);
         let of_system = |error| files::device(&shared.folder, error);
         files::found(&shared.folder, shared.settings.pool).map_err(of_system)?;
-        let folder = files::tree(&shared.folder, table);
-        files::ready_tree(&folder)?;
-        let runs = tree::LsmRuns::open(opening, &folder)?;
-        files::sync_parent(&folder).map_err(of_system)?;
+        let runs = self.open_tree(table)?;
+        files::sync_parent(&files::tree(&shared.folder, table)).map_err(of_system)?;
         Ok(Arc::new(runs))
+    }
+
+    fn salvage(&self, table: u64, wrong: &mut dyn FnMut(RunsError)) -> Box<dyn Remains> {
+        let place = files::tree(&self.0.folder, table);
+        Box::new(match self.open_tree(table) {
+            Ok(tree) => LsmRemains::of(tree, &place),
+            Err(error) => {
+                wrong(error);
+                LsmRemains::of_files(&place, wrong)
+            }
+        })
     }
 
     fn remove(&self, table: u64) -> Result<(), RunsError> {

@@ -114,6 +114,11 @@ impl LsmRuns {
         })
     }
 
+    /// The tables of now.
+    pub fn tables(&self) -> Vec<Table> {
+        self.list().tables().cloned().collect()
+    }
+
     fn list(&self) -> Arc<LsmLevels> {
         self.levels.lock().clone()
     }
