@@ -47,13 +47,15 @@ pub(super) struct Target {
     options: Options,
     design: Design,
     /// The folder of its levels, which is removed with it.
-    _levels: Option<TempDir>,
+    levels: Option<TempDir>,
 }
 
 /// The store, open.
 pub(super) struct Opened {
     store: Store,
     updates_in_place: bool,
+    /// Whether it may have levels.
+    has_levels: bool,
 }
 
 /// Bytes of a pool that takes `writes` records and `deletes` tombstones without having to reclaim anything.
@@ -143,7 +145,7 @@ impl Target {
         let in_use =
             levels.as_ref().map_or(Levels::Off, |folder| Levels::Folder(folder.path().join("levels")));
         let options = config.options(design)?.size(bytes).levels(in_use);
-        Ok(Target { place, options, design, _levels: levels })
+        Ok(Target { place, options, design, levels })
     }
 
     fn refused(&self, phase: &str) -> impl Fn(quipu::Error) -> BenchError {
@@ -162,7 +164,7 @@ impl Target {
     fn opened(&self, store: Store) -> Opened {
         let has_slots = matches!(self.options.slots.form, RecordForm::Fixed { .. });
         let updates_in_place = self.design.can().updates_in_place && has_slots;
-        Opened { store, updates_in_place }
+        Opened { store, updates_in_place, has_levels: self.levels.is_some() }
     }
 }
 
@@ -219,10 +221,9 @@ impl OpenEngine for Opened {
         self.store.client()
     }
 
-    /// Keys that are on levels too would have to be counted one by one.
+    /// Keys that are on levels too, or on their way there, would have to be counted one by one.
     fn records(&self) -> Option<u64> {
-        let stats = self.store.stats();
-        (stats.level_records == 0).then_some(stats.records)
+        (!self.has_levels).then(|| self.store.stats().records)
     }
 
     fn is_ordered(&self) -> bool {
