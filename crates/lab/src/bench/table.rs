@@ -8,7 +8,7 @@ const PERCENT: f64 = 100.0;
 const MIB: f64 = 1.0 / (1 << 20) as f64;
 
 /// The columns: the field of a row's JSON, the header, and for numbers a factor and the decimals.
-const COLUMNS: [(&str, &str, f64, usize); 64] = [
+const COLUMNS: [(&str, &str, f64, usize); 66] = [
     ("setting", "setting", 1.0, 0),
     ("design", "design", 1.0, 0),
     ("phase", "phase", 1.0, 0),
@@ -70,19 +70,29 @@ const COLUMNS: [(&str, &str, f64, usize); 64] = [
     ("metadata_bytes", "metadata MiB", MIB, 1),
     ("disk_read_bytes", "disk MiB read", MIB, 1),
     ("disk_written_bytes", "disk MiB written", MIB, 1),
+    (READ_PER_OP, "disk B read/op", 1.0, 1),
+    (WRITTEN_PER_OP, "disk B written/op", 1.0, 1),
     ("dram_bytes_per_record", "DRAM B/record", 1.0, 1),
     ("pm_bytes_per_record", "PM B/record", 1.0, 1),
     ("not_run", "not run", 1.0, 0),
 ];
 
-/// The throughput of a thread: the one column that is no field, shown where there are several threads.
+/// Columns that are no fields: the throughput of a thread, shown where there are several, and the bytes of
+/// disks for an operation.
 const PER_THREAD: &str = "mops_per_thread";
+const READ_PER_OP: &str = "disk_read_bytes_per_op";
+const WRITTEN_PER_OP: &str = "disk_written_bytes_per_op";
 
 /// The fields of a row.
 fn fields(row: &Row) -> Map<String, Value> {
     let Ok(Value::Object(mut fields)) = serde_json::to_value(row) else { return Map::new() };
     if let Some(mops) = row.mops.filter(|_| row.threads > 1) {
         fields.insert(PER_THREAD.to_owned(), (mops / row.threads as f64).into());
+    }
+    for (name, bytes) in [(READ_PER_OP, row.disk_read_bytes), (WRITTEN_PER_OP, row.disk_written_bytes)] {
+        if let Some(bytes) = bytes.filter(|_| row.ops > 0) {
+            fields.insert(name.to_owned(), (bytes as f64 / row.ops as f64).into());
+        }
     }
     fields
 }
