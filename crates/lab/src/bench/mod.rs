@@ -10,6 +10,8 @@
 //! - [`patterns`]: writes by themselves, in several orders.
 //! - [`memtables`]: the index of a memtable and its records, without a store.
 //! - [`ring`]: one order over all writes, without an index.
+//! - [`levels`]: reads by where a store's data are.
+//! - [`allocation`]: the allocator of a pool, without a store.
 //! - [`paper`]: the evaluations of papers, made of these.
 //! - [`Roofline`]: what the same medium gives to code that does nothing but the accesses themselves.
 //!
@@ -27,6 +29,7 @@
 
 mod ahead;
 pub mod alloc;
+mod allocation;
 mod batched;
 mod chain;
 mod config;
@@ -35,6 +38,7 @@ mod disk;
 mod drive;
 mod engine;
 mod error;
+mod levels;
 mod memory;
 mod memtables;
 mod ops;
@@ -59,9 +63,11 @@ mod timeline;
 mod util;
 mod ycsb;
 
+pub use allocation::allocation;
 pub use config::Config;
 pub use engine::{Engine, EngineClient, OpenEngine};
 pub use error::{BenchError, Fault};
+pub use levels::levels;
 pub use memtables::{Order, memtables};
 pub use ops::{OpsPhase, ops, ops_of};
 pub use patterns::{Pattern, patterns};

@@ -113,11 +113,18 @@ pub struct Run {
     pub config: Config,
     /// The benchmark.
     pub benchmark: Benchmark,
+    /// Whether it is about a setting that other engines do not have, so that they are not run beside it.
+    pub is_of_ours: bool,
 }
 
 impl Run {
     fn new(setting: impl Into<String>, config: Config, benchmark: Benchmark) -> Run {
-        Run { setting: setting.into(), config, benchmark }
+        Run { setting: setting.into(), config, benchmark, is_of_ours: false }
+    }
+
+    /// The same without other engines beside it.
+    fn of_ours(self) -> Run {
+        Run { is_of_ours: true, ..self }
     }
 }
 
@@ -137,6 +144,13 @@ pub enum Benchmark {
     Memtables(Order),
     /// [`ring`](super::ring()).
     Ring(Items),
+    /// [`levels`](super::levels()).
+    Levels {
+        /// Whether all is compacted to the end before it is read.
+        compacts: bool,
+    },
+    /// [`allocation`](super::allocation()), of objects of so many bytes.
+    Allocation(Vec<u64>),
     /// [`steps`](super::steps()).
     Steps,
     /// [`steady`](super::steady()).

@@ -6,8 +6,8 @@ use crate::bench::error::BenchError;
 use crate::bench::progress::Progress;
 use crate::bench::report::{InPaper, Row, Sink};
 use crate::bench::{
-    Engine, Roofline, memtables, ops, ops_of, patterns, reclaim, recovery, recovery_of_overwritten, ring,
-    steady, steady_of, steps, util, util_of, ycsb, ycsb_of,
+    Engine, Roofline, allocation, levels, memtables, ops, ops_of, patterns, reclaim, recovery,
+    recovery_of_overwritten, ring, steady, steady_of, steps, util, util_of, ycsb, ycsb_of,
 };
 use quipu::{Design, MediumKind};
 
@@ -147,6 +147,8 @@ impl Benchmark {
             Benchmark::Patterns(chosen) => patterns(config, chosen, progress, sink),
             Benchmark::Memtables(order) => memtables(config, *order, progress, sink),
             Benchmark::Ring(items) => ring(config, items, progress, sink),
+            Benchmark::Levels { compacts } => levels(config, *compacts, progress, sink),
+            Benchmark::Allocation(sizes) => allocation(config, sizes, progress, sink),
             Benchmark::Steps => steps(config, progress, sink),
             Benchmark::Steady(load) => steady(config, load, progress, sink),
             Benchmark::Util(overwrites) => util(config, overwrites, progress, sink),
@@ -163,7 +165,8 @@ impl Benchmark {
 
     /// Whether it runs designs, and not the medium or parts alone.
     fn is_of_designs(&self) -> bool {
-        !matches!(self, Benchmark::Patterns(_) | Benchmark::Memtables(_) | Benchmark::Ring(_))
+        use Benchmark::{Allocation, Memtables, Patterns, Ring};
+        !matches!(self, Patterns(_) | Memtables(_) | Ring(_) | Allocation(_))
     }
 
     /// Whether any engine can do it, or any that [keeps its keys in order](Benchmark::needs_order).

@@ -1,11 +1,8 @@
-//! The evaluation of XP (Yan et al., "Revisiting the Design of LSM-tree Based OLTP Storage Engine with
-//! Persistent Memory", PVLDB 14(10), 2021), as far as its parts are built.
-//!
-//! These are the memtables (figure 14) and the Reorder Ring (figure 16). The other figures need the levels on
-//! an SSD, which the design `xp` does not have.
+//! Figures 14 and 16: memtables and the Reorder Ring, each alone.
 
-use super::statements::{Cell, best, says};
-use super::{Benchmark, Paper, Preset, Run, Scale};
+use super::super::statements::{Cell, best, says};
+use super::super::{Benchmark, Preset, Run, Scale};
+use super::MODELLED;
 use crate::bench::config::Config;
 use crate::bench::memtables::{FFM, FPM, Order, SLM, SPM_D, SPM_P};
 use crate::bench::ops::OpsPhase;
@@ -15,19 +12,6 @@ use crate::bench::ring::{Items, LOCK, TICKET};
 use quipu::Design;
 use quipu_parts::commit::ring::Grants;
 
-pub(super) static PAPER: Paper = Paper {
-    name: "xp",
-    title: "Yan et al.: Revisiting the Design of LSM-tree Based OLTP Storage Engine with Persistent Memory. PVLDB 14(10), 2021",
-    machine: "two Xeon Platinum 8269CY, 187 GB DRAM, 1 TB Optane, 4 interleaved DIMMs a node (ext4-DAX); 30 million records of \
-              8 + 32 bytes in memtables, a million of 24 bytes a thread through the ring",
-    presets: &[MEMTABLES, RING],
-    compared: None,
-    batches: false,
-};
-
-/// Rows of the simulator beside rows that have times.
-const MODELLED: &str = "modelled";
-
 const SEQUENTIAL: &str = "sequential";
 const RANDOM: &str = "random";
 const STORES: &str = "whole stores";
@@ -35,7 +19,7 @@ const STORES: &str = "whole stores";
 /// Records of an item where their number is not what varies.
 const USUAL: u64 = 50;
 
-const MEMTABLES: Preset = Preset {
+pub(super) const MEMTABLES: Preset = Preset {
     figure: "14",
     section: "4.2",
     title: "memtables: index, and place of its nodes",
@@ -113,7 +97,7 @@ fn memtables(scale: &Scale) -> Vec<Run> {
     timed.chain([modelled]).collect()
 }
 
-const RING: Preset = Preset {
+pub(super) const RING: Preset = Preset {
     figure: "16",
     section: "4.3",
     title: "the Reorder Ring: records of an item, and threads",

@@ -1,0 +1,236 @@
+//! The allocator of a pool alone: objects and zones are taken, each its owner's when that is durable, and
+//! given back (figure 17 of the paper on an LSM engine for transactions on persistent memory, VLDB'21).
+//!
+//! Taking is Get and Commit, giving back is Release. Nothing is written to what is taken. Beside them stands
+//! the system's `malloc`, in DRAM, of which nothing is durable.
+
+use super::config::Config;
+use super::cost::Meter;
+use super::drive::{Phase, drive};
+use super::error::BenchError;
+use super::progress::Progress;
+use super::report::{Row, Sink};
+use super::target::bare;
+use quipu_medium::{Node, Region};
+use quipu_parts::space::{
+    FormatOptions, FreeListKind, ObjectId, ObjectPool, PoolSpec, SETTINGS_LEN, Space, SpaceError, ZoneId,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The allocators, as rows name them.
+pub(super) const POOL: &str = "Halloc-pool";
+pub(super) const ZONES: &str = "Halloc-zone";
+pub(super) const MALLOC: &str = "malloc (DRAM)";
+
+/// Those of the paper that are not run.
+const NOT_RUN: [(&str, &str); 2] = [
+    ("Ralloc", "a C++ library, of which there is no crate"),
+    ("pmemobj", "a C library, of which there is no maintained crate"),
+];
+
+/// Bytes of all objects together, at most.
+const MOST: u64 = 512 << 20;
+
+/// Bytes of the smallest zone.
+const PAGE: u64 = 4096;
+
+/// Bytes of metadata for an object or a zone, and for a pool, at most.
+const EACH: u64 = 128;
+const FIXED: u64 = 8 << 20;
+
+const OBJECTS: u32 = 1;
+
+/// Takes as many objects of each size as the settings have records, and gives them back. A row says of each
+/// allocator of the paper that is not run why it is not.
+pub fn allocation(
+    config: &Config,
+    sizes: &[u64],
+    progress: &dyn Progress,
+    sink: Sink<'_>,
+) -> Result<(), BenchError> {
+    config.check_run()?;
+    for &size in sizes {
+        let count = config.records.min(MOST / size).max(config.threads as u64);
+        let run = Run { config, size, count, progress };
+        let (region, space) = run.space(POOL, PAGE)?;
+        run.measure(POOL, Some(&region), Objects(space.pool(OBJECTS).expect("it was asked for")), sink)?;
+        if size >= PAGE {
+            let (region, space) = run.space(ZONES, size)?;
+            run.measure(ZONES, Some(&region), Zones(&space), sink)?;
+        }
+        if config.medium != quipu::MediumKind::Sim {
+            run.measure(MALLOC, None, Malloc::new(size, count), sink)?;
+        }
+    }
+    for (name, why) in NOT_RUN.iter().filter(|_| config.medium != quipu::MediumKind::Sim) {
+        sink(Row { not_run: Some(*why), ..Row::of(name, "take", config) });
+    }
+    Ok(())
+}
+
+struct Run<'a> {
+    config: &'a Config,
+    size: u64,
+    count: u64,
+    progress: &'a dyn Progress,
+}
+
+impl Run<'_> {
+    /// A new pool with room for all: for objects, or for zones if these have the size.
+    fn space(&self, name: &'static str, zone_size: u64) -> Result<(Region, Space), BenchError> {
+        let region = bare(self.config, self.count * (self.size + EACH) + FIXED)?;
+        let spec = PoolSpec { id: OBJECTS, object_size: self.size, count: self.count };
+        let options = FormatOptions {
+            zone_size,
+            // No store: nobody opens it as one.
+            design: 0,
+            settings: [0; SETTINGS_LEN],
+            features: &[],
+            pools: if name == POOL { vec![spec] } else { Vec::new() },
+            nodes: vec![Node(0)],
+            free_list: FreeListKind::Persistent,
+            secret: [7; 32],
+            boot_id: region.boot_id(),
+        };
+        let space = Space::format(region.clone(), &options).map_err(BenchError::refused(name, "create"))?;
+        Ok((region, space))
+    }
+
+    fn measure<A: Allocator>(
+        &self,
+        name: &'static str,
+        region: Option<&Region>,
+        allocator: A,
+        sink: Sink<'_>,
+    ) -> Result<(), BenchError> {
+        let Run { config, size, count, progress } = *self;
+        let (sim, allocator) = (region.and_then(Region::simulator), &allocator);
+        let row = |phase: &str| Row { records: count, ..Row::of(name, phase, config) };
+        let stage = format!("take {size} B");
+        let meter = Meter::start(sim);
+        let outcome = drive(&Phase::new(&stage, config.threads, count, progress), |_| {
+            let refused = BenchError::refused(name, "take");
+            Ok(move |call: u64| allocator.take(call).map_err(&refused))
+        })?;
+        sink(meter.stop(row(&stage), &outcome));
+
+        let stage = format!("give back {size} B");
+        let taken = allocator.taken();
+        let meter = Meter::start(sim);
+        let outcome = drive(&Phase::new(&stage, config.threads, count, progress), |_| {
+            let taken = &taken;
+            Ok(move |call: u64| {
+                allocator.give_back(&taken[call as usize]);
+                Ok(())
+            })
+        })?;
+        sink(meter.stop(row(&stage), &outcome));
+        Ok(())
+    }
+}
+
+/// An allocator under measurement.
+trait Allocator: Sync {
+    /// An object that was taken.
+    type Taken: Sync;
+
+    /// Takes one object in the call of this number.
+    fn take(&self, call: u64) -> Result<(), SpaceError>;
+
+    /// All that were taken.
+    fn taken(&self) -> Vec<Self::Taken>;
+
+    /// Gives one back.
+    fn give_back(&self, taken: &Self::Taken);
+}
+
+struct Objects<'a>(&'a ObjectPool);
+
+impl Allocator for Objects<'_> {
+    type Taken = ObjectId;
+
+    #[inline]
+    fn take(&self, _call: u64) -> Result<(), SpaceError> {
+        self.0.commit(self.0.get()?.expect("there is one for each call"));
+        Ok(())
+    }
+
+    fn taken(&self) -> Vec<ObjectId> {
+        self.0.committed()
+    }
+
+    #[inline]
+    fn give_back(&self, taken: &ObjectId) {
+        self.0.release(*taken);
+    }
+}
+
+struct Zones<'a>(&'a Space);
+
+impl Allocator for Zones<'_> {
+    type Taken = ZoneId;
+
+    #[inline]
+    fn take(&self, _call: u64) -> Result<(), SpaceError> {
+        self.0.commit_zone(self.0.get_zone(None, 0)?.expect("there is one for each call"));
+        Ok(())
+    }
+
+    fn taken(&self) -> Vec<ZoneId> {
+        self.0.committed_zones()
+    }
+
+    #[inline]
+    fn give_back(&self, taken: &ZoneId) {
+        self.0.release_zone(*taken);
+    }
+}
+
+/// The system's allocator.
+struct Malloc {
+    layout: Layout,
+    /// What each call has taken, or null.
+    places: Vec<AtomicPtr<u8>>,
+}
+
+impl Malloc {
+    fn new(size: u64, count: u64) -> Malloc {
+        let layout = Layout::from_size_align(size as usize, 16).expect("a small power of two");
+        Malloc { layout, places: (0..count).map(|_| AtomicPtr::default()).collect() }
+    }
+}
+
+impl Allocator for Malloc {
+    type Taken = usize;
+
+    #[inline]
+    fn take(&self, call: u64) -> Result<(), SpaceError> {
+        // SAFETY: the layout is not of zero bytes.
+        let memory = unsafe { System.alloc(self.layout) };
+        assert!(!memory.is_null(), "the system has memory");
+        self.places[call as usize].store(memory, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn taken(&self) -> Vec<usize> {
+        (0..self.places.len()).collect()
+    }
+
+    #[inline]
+    fn give_back(&self, taken: &usize) {
+        let memory = self.places[*taken].swap(null_mut(), Ordering::Relaxed);
+        if !memory.is_null() {
+            // SAFETY: it came from this allocator with this layout, and the swap lets one caller have it.
+            unsafe { System.dealloc(memory, self.layout) };
+        }
+    }
+}
+
+/// What a phase that failed has left.
+impl Drop for Malloc {
+    fn drop(&mut self) {
+        self.taken().iter().for_each(|place| self.give_back(place));
+    }
+}
