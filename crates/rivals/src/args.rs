@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use quipu::MediumKind;
 use quipu_lab::bench::paper::{Benchmark, Paper, Scale};
 use quipu_lab::bench::{Config, Keys, Overwrites, SteadyLoad};
+use quipu_lab::size;
 use quipu_lab::workload::Workload;
 use quipu_rivals::engines::{Choice, Kind};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ Examples:
   quipu-rivals steady --engine xp,rocksdb,fjall --seconds 600 --records 8000000 --plot steady.svg
   quipu-rivals mix --etc --engine flatstore-h,pmemkv:process,rocksdb:process
   quipu-rivals paper mpkv --figure 4,contention --threads 1,2
+  quipu-rivals paper xp --figure 10 --medium file --pm-dir /dev/shm --cache 256M
   quipu-rivals compare > tables.md";
 
 /// The engines that are measured by default: of each the level that is nearest to ours.
@@ -225,9 +227,9 @@ impl Evaluated {
         let beside = engine.iter().map(|name| choice(name)).collect::<Result<Vec<_>, Failure>>()?;
         again::with_environment(&beside, place.medium)?;
         let base = place.config(Config::default())?;
-        let log = place.log(&beside)?;
+        let place = place.of(&base, &beside)?;
         let scale = Scale { base, records, threads, rounds, ..Scale::default() };
-        Evaluation { paper, presets, beside, log, scale, json }.run()
+        Evaluation { paper, presets, beside, place, scale, json }.run()
     }
 }
 
@@ -296,6 +298,14 @@ struct Place {
     /// the log may be on a tmpfs while the tables are on an SSD. [default: the place itself]
     #[arg(long, value_name = "DIR")]
     wal_dir: Option<PathBuf>,
+    /// A folder for the pools of our own designs, such as one on PM or on a tmpfs that stands in for it. Levels
+    /// below a pool stay in the folder of the place. [default: the place itself]
+    #[arg(long, value_name = "DIR")]
+    pm_dir: Option<PathBuf>,
+    /// Bytes of the cache of engines that have one, such as 256M. [default: room for all records twice, or as
+    /// much as the pool has where a paper's figure limits that]
+    #[arg(long, value_name = "SIZE", value_parser = size::bytes)]
+    cache: Option<u64>,
     /// The seed of all choices.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -389,14 +399,16 @@ impl Settings {
     fn measure(&self, heading: &str, benchmarks: &[Benchmark], config: &Config) -> Result<(), Failure> {
         let choices = self.choices()?;
         again::with_environment(&choices, self.place.medium)?;
-        let log = self.place.log(&choices)?;
+        let place = self.place.of(config, &choices)?;
         let threads =
             if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
         let Place { medium, seed, .. } = self.place;
-        let logged =
-            log.as_ref().map_or(String::new(), |log| format!(", RocksDB's log in {}", log.display()));
-        let heading = format!("{heading}, {threads}, medium {medium}{logged}, seed {seed}.");
-        Report::new(heading, self.json, self.plot.clone()).run(&choices, benchmarks, (config, log))
+        let logged = place.log().map_or(String::new(), |log| format!(", RocksDB's log in {}", log.display()));
+        let pools = place.pool().map_or(String::new(), |pool| format!(", our pools at {}", pool.display()));
+        let cache =
+            self.place.cache.map_or(String::new(), |cache| format!(", caches of {}", size::human(cache)));
+        let heading = format!("{heading}, {threads}, medium {medium}{logged}{pools}{cache}, seed {seed}.");
+        Report::new(heading, self.json, self.plot.clone()).run(&choices, benchmarks, (config, &place))
     }
 }
 
@@ -421,6 +433,22 @@ impl Place {
         }
         let Place { medium, seed, .. } = *self;
         Ok(Config { designs: Vec::new(), medium, pool: Some(path), seed, ..config })
+    }
+
+    /// The place of these engines for such settings.
+    fn of(&self, config: &Config, choices: &[Choice]) -> Result<quipu_rivals::Place, Failure> {
+        let place = quipu_rivals::Place::new(config.pool.as_deref().unwrap_or(Path::new("")));
+        Ok(place.with_log(self.log(choices)?).with_pool(self.pools()?).with_cache(self.cache))
+    }
+
+    /// The path of our own pools, if they are to be elsewhere.
+    fn pools(&self) -> Result<Option<PathBuf>, Failure> {
+        let Some(folder) = &self.pm_dir else { return Ok(None) };
+        if !folder.is_dir() {
+            let text = format!("{} is no folder; name one with --pm-dir", folder.display());
+            return Err(Failure::Usage(text));
+        }
+        Ok(Some(folder.join(format!("{}.pool", temporary()))))
     }
 
     /// The folder of the write-ahead log, if it is to have one.

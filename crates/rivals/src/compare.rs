@@ -26,7 +26,10 @@ pub fn survival(choice: &Choice, config: &Config, place: &Place) -> Result<Survi
     // Tried for the others too: they would take any folder for the medium that it is said to be.
     let statement = statement_at(place.path(), Some(config.medium))?;
     Ok(match (choice.kind, place.log()) {
-        (Kind::Quipu(_), _) => Survival::from(&statement),
+        (Kind::Quipu(_), _) => match place.pool() {
+            Some(pool) => Survival::from(&statement_at(pool, None)?),
+            None => Survival::from(&statement),
+        },
         (Kind::RocksDb, Some(log)) => choice.level.on(statement_at(log, None)?.medium),
         _ => choice.level.on(config.medium),
     })
@@ -61,7 +64,7 @@ pub fn run(
         let setup = choice.setup(&config, place.clone());
         let sink: Sink<'_> = &mut |row| sink(choice, row);
         match choice.kind {
-            Kind::Quipu(design) => ours(design, benchmark, &config, progress, sink)?,
+            Kind::Quipu(design) => ours(design, benchmark, &of_ours(&config, place)?, progress, sink)?,
             Kind::RocksDb => rivals.measure::<RocksDb>(setup, sink)?,
             Kind::Redb => rivals.measure::<Redb>(setup, sink)?,
             Kind::Fjall => rivals.measure::<Fjall>(setup, sink)?,
@@ -69,6 +72,18 @@ pub fn run(
         }
     }
     Ok(())
+}
+
+/// The settings of our own designs: their pools may be elsewhere, on another medium, above their levels.
+fn of_ours(config: &Config, place: &Place) -> Result<Config, BenchError> {
+    let Some(pool) = place.pool() else { return Ok(config.clone()) };
+    let beside = place.path().parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok(Config {
+        medium: statement_at(pool, None)?.medium,
+        pool: Some(pool.to_owned()),
+        levels: Some(beside.unwrap_or(Path::new(".")).to_owned()),
+        ..config.clone()
+    })
 }
 
 fn ours(

@@ -5,7 +5,6 @@ use quipu_lab::bench::paper::{self, Paper, Preset, Run, Scale};
 use quipu_lab::bench::{Config, Row};
 use quipu_rivals::engines::Choice;
 use quipu_rivals::{Place, compare};
-use std::path::{Path, PathBuf};
 
 /// Figures of a paper, and the engines beside our designs.
 pub struct Evaluation {
@@ -15,8 +14,8 @@ pub struct Evaluation {
     pub presets: Vec<&'static Preset>,
     /// The engines that stand beside the designs of each figure.
     pub beside: Vec<Choice>,
-    /// The folder of RocksDB's log, if it is not that of its tables.
-    pub log: Option<PathBuf>,
+    /// The place of all, and the cache of those beside.
+    pub place: Place,
     /// How large it is to be, and where.
     pub scale: Scale,
     /// Whether to print JSON in place of tables.
@@ -50,9 +49,8 @@ impl Evaluation {
     fn setting(&self, preset: &Preset, run: &Run, rows: &mut Vec<Row>) -> Result<(), Failure> {
         let choices = self.choices(run);
         let config = Config { designs: Vec::new(), ..run.config.clone() };
-        let place = Place::new(config.pool.as_deref().unwrap_or(Path::new(""))).with_log(self.log.clone());
         let mut refused = None;
-        compare::run(&choices, &run.benchmark, &config, &place, &Stages, &mut |_, row| {
+        compare::run(&choices, &run.benchmark, &config, &self.place, &Stages, &mut |_, row| {
             let row = run.stamp(self.paper, preset, row);
             if self.json {
                 refused = refused.take().or(output::json_line(&row).err());
@@ -65,7 +63,7 @@ impl Evaluation {
     /// The designs of a run, and the engines beside them.
     fn choices(&self, run: &Run) -> Vec<Choice> {
         let ours = run.config.designs.iter().map(|design| Choice::ours(*design));
-        ours.chain(self.beside.iter().copied()).collect()
+        ours.chain(self.beside.iter().copied().filter(|_| !run.is_of_ours)).collect()
     }
 
     /// Refuses a run that not every engine can do.

@@ -84,19 +84,17 @@ impl Report {
         mut self,
         choices: &[Choice],
         benchmarks: &[Benchmark],
-        (config, log): (&Config, Option<PathBuf>),
+        (config, place): (&Config, &Place),
     ) -> Result<(), Failure> {
-        let path = config.pool.clone().unwrap_or_default();
         choices.iter().try_for_each(|choice| choice.kind.present())?;
         benchmarks.iter().try_for_each(|benchmark| can_all(choices, benchmark))?;
-        let place = Place::new(&path).with_log(log);
         let mut survivals = Vec::new();
         for choice in choices {
-            survivals.push(compare::survival(choice, config, &place)?);
+            survivals.push(compare::survival(choice, config, place)?);
         }
         let mut refused = None;
         let result = benchmarks.iter().try_for_each(|benchmark| {
-            compare::run(choices, benchmark, config, &place, &Stages, &mut |choice, row| {
+            compare::run(choices, benchmark, config, place, &Stages, &mut |choice, row| {
                 let survival = choices.iter().position(|other| other == choice).map(|at| survivals[at]);
                 if let (true, Some(survival)) = (self.json, survival) {
                     let compared = Compared { row: &row, setting: choice.setting(), survival };

@@ -1,5 +1,6 @@
-//! The folders in which an engine keeps its files while it is measured: one, or a second one for its log.
+//! The folders in which an engine keeps its files while it is measured, and the cache that it has for them.
 //!
+//! There is one folder, or a second one for a log; pools of our own designs may have another place.
 //! They are made by the benchmark and removed by it, and so must not exist before: an existing folder is left
 //! alone.
 
@@ -17,17 +18,29 @@ const BLOCK: u64 = 512;
 pub struct Place {
     folder: PathBuf,
     log: Option<PathBuf>,
+    pool: Option<PathBuf>,
+    cache: Option<u64>,
 }
 
 impl Place {
     /// A place that does not exist yet.
     pub fn new(path: &Path) -> Place {
-        Place { folder: path.to_owned(), log: None }
+        Place { folder: path.to_owned(), log: None, pool: None, cache: None }
     }
 
     /// The same with a folder of its own for the log of an engine that can have one.
     pub fn with_log(self, log: Option<PathBuf>) -> Place {
         Place { log, ..self }
+    }
+
+    /// The same with another path for pools of our own designs, whose levels stay beside the folder.
+    pub fn with_pool(self, pool: Option<PathBuf>) -> Place {
+        Place { pool, ..self }
+    }
+
+    /// The same with a cache of so many bytes for an engine that has one.
+    pub fn with_cache(self, cache: Option<u64>) -> Place {
+        Place { cache, ..self }
     }
 
     /// The folder, or for our own designs the pool.
@@ -38,6 +51,16 @@ impl Place {
     /// The folder of the log, if it has one.
     pub fn log(&self) -> Option<&Path> {
         self.log.as_deref()
+    }
+
+    /// The path of pools of our own designs, if it is not the folder's.
+    pub fn pool(&self) -> Option<&Path> {
+        self.pool.as_deref()
+    }
+
+    /// Bytes of a cache, if that is limited.
+    pub fn cache(&self) -> Option<u64> {
+        self.cache
     }
 
     /// Makes the folders and lets `fill` begin in the first. If that fails, nothing is left behind.

@@ -116,6 +116,27 @@ fn papers_are_repeated_beside_others() {
 }
 
 #[test]
+fn pools_may_be_elsewhere_and_caches_limited() {
+    let (folder, pools) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
+    let mut line = vec!["paper", "xp", "--figure", "12", "--engine", "fjall", "--medium", "file", "--json"];
+    line.extend(["--threads", "1", "--records", "1000", "--cache", "1M", "--pm-dir"]);
+    line.push(pools.path().to_str().unwrap());
+    let output = program(folder.path(), &line);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |row: &serde_json::Value| format!("{} {}", row["design"], row["medium"]);
+    let both = [r#""xp" "dram""#, r#""fjall:process" "file""#].map(|name| [name; 2]).concat();
+    assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), both.repeat(4));
+    let left = |folder: &Path| std::fs::read_dir(folder).unwrap().count();
+    assert_eq!(left(pools.path()), 0, "pools are removed");
+
+    line.pop();
+    let output = program(folder.path(), &[&line[..], &["/nowhere"]].concat());
+    assert_eq!((output.status.code(), text(&output.stderr).contains("is no folder")), (Some(2), true));
+}
+
+#[test]
 fn workloads_are_loaded_in_batches_run_by_the_clock_and_scan() {
     let folder = tempfile::tempdir().unwrap();
     let mut line = vec!["ycsb", "e", "--engine", "flatstore-m,fjall", "--medium", "file", "--records", "300"];

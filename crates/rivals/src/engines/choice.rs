@@ -46,7 +46,7 @@ pub struct Setup {
     pub level: Level,
     /// The medium of its place.
     pub medium: MediumKind,
-    /// Bytes of its block cache: room for all records.
+    /// Bytes of its block cache.
     pub cache: u64,
     /// Records that it may come to hold.
     pub most_records: u64,
@@ -154,9 +154,11 @@ impl Choice {
         self.kind.setting(self.level).unwrap_or_default()
     }
 
-    /// The settings of the engine for a benchmark, in `place`.
+    /// The settings of the engine for a benchmark, in `place`. Its cache has room for all records, unless the
+    /// place limits it, or the size of the pools that stand beside it is given: then it has as much.
     pub fn setup(&self, config: &Config, place: Place) -> Setup {
-        let cache = (config.records * config.record_bytes() * 2).max(LEAST_CACHE);
+        let all = (config.records * config.record_bytes() * 2).max(LEAST_CACHE);
+        let cache = place.cache().or(config.pool_size).unwrap_or(all);
         Setup {
             name: self.to_string(),
             place,
