@@ -19,6 +19,7 @@ mod hostile_pools;
 mod index_damage;
 mod late_puts;
 mod levels;
+mod levels_hostile;
 mod linear;
 mod model;
 mod mpkv;

@@ -171,6 +171,9 @@ pub trait Forest: Send + Sync {
     /// The rest of the tree of a table, which may be damaged and is not open. `wrong` is told the damage.
     fn salvage(&self, table: u64, wrong: &mut dyn FnMut(RunsError)) -> Box<dyn Remains>;
 
+    /// Whether the tree of a table is open: somebody has its [`Runs`].
+    fn is_open(&self, table: u64) -> bool;
+
     /// Removes the tree of a table, which is not open.
     ///
     /// # Errors

@@ -143,8 +143,12 @@ impl Forest for SimForest {
         Box::new(SimLevels(self.image().trees[&table].clone()))
     }
 
+    fn is_open(&self, table: u64) -> bool {
+        self.0.open.lock().contains(&table)
+    }
+
     fn remove(&self, table: u64) -> Result<(), RunsError> {
-        assert!(!self.0.open.lock().contains(&table), "the tree of table {table} is open");
+        assert!(!self.is_open(table), "the tree of table {table} is open");
         self.0.change(|disk| disk.trees.remove(&table));
         Ok(())
     }

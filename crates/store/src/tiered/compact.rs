@@ -35,8 +35,8 @@ pub(super) struct Compactor {
     state: SpinLock<Compacting>,
     /// Looks that are left for files to remove.
     rounds: AtomicU32,
-    /// Tables that have been dropped, and that readers have left.
-    dropped: Arc<SpinLock<Vec<u64>>>,
+    /// Tables that have been dropped, and whose levels are not removed yet.
+    dropped: SpinLock<Vec<u64>>,
 }
 
 struct Compacting {
@@ -48,7 +48,7 @@ struct Compacting {
 impl Compactor {
     pub(super) fn new(epochs: &Collector) -> Compactor {
         let state = Compacting { participant: epochs.register(), ripe: Arc::default() };
-        let (bell, rounds, dropped) = (Arc::default(), AtomicU32::new(0), Arc::default());
+        let (bell, rounds, dropped) = (Arc::default(), AtomicU32::new(0), SpinLock::default());
         Compactor { bell, state: SpinLock::new(state), rounds, dropped }
     }
 }
@@ -62,6 +62,8 @@ impl<I: BothWays> Tiers<I> {
                 rounds.store(ROUNDS, Ordering::Relaxed);
                 Progress::More
             }
+            // Nobody calls when the last reader of a table that was dropped leaves.
+            Ok(false) if !self.compactor.dropped.lock().is_empty() => Progress::Stuck,
             Ok(false) if rounds.load(Ordering::Relaxed) == 0 => Progress::Enough,
             // Readers will leave the files of runs that were merged.
             Ok(false) => {
@@ -76,7 +78,7 @@ impl<I: BothWays> Tiers<I> {
     /// if another thread is at it.
     pub(super) fn compact_step(&self, how: Compact) -> Result<bool, Error> {
         let Some(mut compacting) = self.compactor.state.try_lock() else { return Ok(false) };
-        self.remove_dropped()?;
+        self.remove_dropped();
         let mut has_worked = false;
         for table in self.tables.all() {
             has_worked |= self.compact_table(&mut compacting, &table, how)?;
@@ -121,8 +123,9 @@ impl<I: BothWays> Tiers<I> {
             }
         }
         let mut purge = Purge { now: self.region().now(), ..Purge::default() };
-        purge.ranges = table.ranges.get(&participant.pin()).cloned().unwrap_or_default();
+        // In this order: each range tombstone that is visible is in the list, or has left it.
         self.snapshots.horizon(|| self.log.visible(), &mut purge.horizon);
+        purge.ranges = table.ranges.get(&participant.pin()).cloned().unwrap_or_default();
         let compacted = runs.compact(how, purge)?;
         let guard = participant.pin();
         if compacted.has_worked {
@@ -163,19 +166,20 @@ impl<I: BothWays> Tiers<I> {
     /// Leaves the levels of a table that has been dropped: they are removed when readers have left.
     pub(super) fn leave_levels(&self, guard: &Guard<'_>, table: &Table<I>) {
         table.forget_levels(guard);
-        let (dropped, table) = (self.compactor.dropped.clone(), table.subtable.created);
-        guard.defer_to_anyone(Box::new(move || dropped.lock().push(table)));
-        self.compactor.bell.ring();
+        if self.dumper.is_there() {
+            self.compactor.dropped.lock().push(table.subtable.created);
+            self.compactor.bell.ring();
+        }
     }
 
-    /// Removes the levels of tables that have been dropped. The caller compacts nothing.
-    fn remove_dropped(&self) -> Result<(), Error> {
-        let (Some(forest), Some(_dumping)) = (&self.dumper.forest, self.dumper.try_lock()) else {
-            return Ok(());
-        };
-        for table in std::mem::take(&mut *self.compactor.dropped.lock()) {
-            forest.remove(table)?;
-        }
-        Ok(())
+    /// Removes the levels of tables that have been dropped, as soon as no view has them. The caller compacts
+    /// nothing.
+    fn remove_dropped(&self) {
+        let (Some(forest), Some(_dumping)) = (&self.dumper.forest, self.dumper.try_lock()) else { return };
+        let dropped = std::mem::take(&mut *self.compactor.dropped.lock());
+        // One that cannot be removed now is tried again, at the latest by the next opening.
+        let stays = |table: &u64| forest.is_open(*table) || forest.remove(*table).is_err();
+        let left: Vec<u64> = dropped.into_iter().filter(stays).collect();
+        self.compactor.dropped.lock().extend(left);
     }
 }

@@ -183,6 +183,8 @@ impl<I: BothWays> Tiers<I> {
     }
 
     fn dump_frozen(&self, dumping: &mut Dumping<I>, table: &Arc<Table<I>>) -> Result<(), Error> {
+        // A freeze that was cut off by a poisoned order has left items that never become visible.
+        self.log.granted()?;
         let guard = dumping.participant.pin();
         let view = table.view(&guard);
         let (Some(frozen), boundary) = (view.frozen.clone(), view.active.above) else { return Ok(()) };
@@ -269,7 +271,7 @@ impl<I: BothWays> Tiers<I> {
         let visible = purge.horizon.visible;
         let tombstones: Vec<RangeTombstone> =
             purge.ranges.iter().filter(|range| range.number <= visible).cloned().collect();
-        let splitters = self.splitters(zones, self.dumper.threads);
+        let splitters = self.splitters(table, zones)?;
         let written: Vec<SpinLock<Option<Result<Part, Error>>>> =
             (0..=splitters.len()).map(|_| SpinLock::default()).collect();
         background::in_parallel(written.len(), |nth| {
@@ -302,18 +304,22 @@ impl<I: BothWays> Tiers<I> {
         }
     }
 
-    /// Keys that split a layer into about equal ranges, at most so many: some first keys of its zones.
-    fn splitters(&self, zones: &[ZoneId], ranges: usize) -> Vec<Vec<u8>> {
-        if ranges <= 1 {
-            return Vec::new();
+    /// Keys that split a layer into about equal ranges, one for each thread: some first keys of its zones.
+    fn splitters(&self, table: &Table<I>, zones: &[ZoneId]) -> Result<Vec<Vec<u8>>, Error> {
+        if self.dumper.threads <= 1 {
+            return Ok(Vec::new());
         }
-        // SAFETY: zones of a frozen layer are released by its dump alone, and each has a record.
+        let participant = self.epochs.register();
+        let _guard = participant.pin();
+        table.check()?;
+        // SAFETY: zones of a frozen layer are released by its dump, which this is. Or its table is dropped, and
+        // readers have left: this one is pinned, and has looked. Each zone has a record.
         let first = zones.iter().filter_map(|zone| unsafe { self.log.heap().first_key(*zone) });
         let mut keys: Vec<Vec<u8>> = first.collect();
         keys.sort_unstable();
         keys.dedup();
-        let ranges = ranges.min(keys.len());
-        (1..ranges).map(|nth| keys[nth * keys.len() / ranges].clone()).collect()
+        let ranges = self.dumper.threads.min(keys.len());
+        Ok((1..ranges).map(|nth| keys[nth * keys.len() / ranges].clone()).collect())
     }
 
     /// The zones of the memtables of a table above a number, and below another.

@@ -5,7 +5,7 @@ use crate::engine::site::Site;
 use crate::types::error::Error;
 use quipu_parts::index::BothWays;
 use quipu_parts::record::Certifier;
-use quipu_parts::runs::{Forest, RunsError};
+use quipu_parts::runs::{Forest, Runs, RunsError};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -64,25 +64,44 @@ impl<I: BothWays> Tiers<I> {
             };
         };
         let trees = forest.trees()?;
-        let is_unknown = |tree: &&u64| tables.iter().all(|table| table.subtable.created != **tree);
-        // Several readers may be at it.
-        for tree in trees.iter().filter(is_unknown).filter(|_| !self.region().is_read_only()) {
-            forest.remove(*tree)?;
-        }
-        for table in &tables {
+        for table in tables.iter().filter(|table| table.subtable.flushed != 0) {
             let name = &table.subtable.name;
-            if trees.contains(&table.subtable.created) {
-                let runs = forest.open(table.subtable.created)?;
-                if runs.levels().highest().is_some_and(|highest| highest > cut) {
-                    let what = format!("the levels of the table {name:?}, which are newer than the pool,");
-                    return Err(Error::damaged(what, 0, 0));
-                }
-                table.use_levels(&participant.pin(), &runs);
-            } else if table.subtable.flushed != 0 {
+            if !trees.contains(&table.subtable.created) {
                 let what = format!("those of the table {name:?} are missing; name their folder (--levels)");
                 return Err(RunsError::Damaged { place: forest.place(), what }.into());
             }
+            let runs = forest.open(table.subtable.created)?;
+            if is_above(&*runs, cut) {
+                return Err(newer_than_the_pool(name));
+            }
+            table.use_levels(&participant.pin(), &runs);
+        }
+        // Those of tables that have been dropped, and copies of what the pool still has whole. A pool that is
+        // older than its levels does not know all tables.
+        let is_used = |tree: &u64| {
+            tables.iter().any(|table| table.subtable.created == *tree && table.subtable.flushed != 0)
+        };
+        let unused: Vec<u64> = trees.into_iter().filter(|tree| !is_used(tree)).collect();
+        for tree in &unused {
+            match forest.open(*tree) {
+                Ok(runs) if is_above(&*runs, cut) => return Err(newer_than_the_pool(&tree.to_string())),
+                // A crash may have left it half made.
+                Ok(_) | Err(RunsError::Damaged { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !self.region().is_read_only() {
+            unused.into_iter().try_for_each(|tree| forest.remove(tree))?;
         }
         Ok(())
     }
+}
+
+/// Whether levels have a number above this one.
+fn is_above(runs: &dyn Runs, cut: u64) -> bool {
+    runs.levels().highest().is_some_and(|highest| highest > cut)
+}
+
+fn newer_than_the_pool(name: &str) -> Error {
+    Error::damaged(format!("the levels of the table {name:?}, which are newer than the pool,"), 0, 0)
 }

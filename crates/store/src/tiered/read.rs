@@ -49,7 +49,7 @@ impl<I: BothWays> Tiers<I> {
         &'g self,
         guard: &'g Guard<'_>,
         table: &'g Table<I>,
-        (view, near): (&'g View<I>, Option<u64>),
+        (mut view, mut near): (&'g View<I>, Option<u64>),
         bytes: &[u8],
         at: u64,
     ) -> Result<Option<Found<'g>>, Error> {
@@ -70,7 +70,10 @@ impl<I: BothWays> Tiers<I> {
             }
             let Some(version) = found else {
                 match self.get_below(guard, table, view, bytes, at)? {
-                    Below::Expired(number) if expired.replace(number) != Some(number) => continue,
+                    Below::Expired(number) if expired.replace(number) != Some(number) => {
+                        (view, near) = (table.view(guard), None);
+                        continue;
+                    }
                     Below::Value(found) => return Ok(Some(found)),
                     Below::Expired(_) | Below::Nothing => return Ok(None),
                 }
@@ -82,9 +85,13 @@ impl<I: BothWays> Tiers<I> {
                 return Ok(None);
             }
             match self.value_of(guard, bytes, &version, || self.region().now())? {
-                // It has expired since it was found, and may have been overwritten before it did.
+                // It has expired since it was found, and may have been overwritten before it did, perhaps in
+                // a newer layer.
                 None if !version.is_tombstone()
-                    && expired.replace(version.number) != Some(version.number) => {}
+                    && expired.replace(version.number) != Some(version.number) =>
+                {
+                    (view, near) = (table.view(guard), None);
+                }
                 found => return Ok(found.map(Found::from)),
             }
         }

@@ -214,6 +214,13 @@ impl<I: BothWays> Tiers<I> {
         self.rewriter.retired.lock().retain(|number| !is_ripe(number));
     }
 
+    /// Zones of memtables that nobody finds any more, and that are not released.
+    pub(super) fn zones_to_come(&self) -> u32 {
+        let (retired, memtables) = (self.rewriter.retired.lock().clone(), self.log.memtables());
+        let coming = memtables.iter().filter(|memtable| retired.contains(&memtable.number()));
+        coming.map(|memtable| memtable.zones().len() as u32).sum()
+    }
+
     /// Releases a memtable that no index names, once readers have left it.
     fn retire(&self, guard: &Guard<'_>, memtable: Arc<Memtable>) {
         self.rewriter.retired.lock().push(memtable.number());

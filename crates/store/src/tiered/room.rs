@@ -21,6 +21,9 @@ const LEAST_AHEAD: u64 = 4;
 /// If there are levels: a dump gives all back, and writes each record once more, to a slower place.
 const LEAST_BEFORE_DUMPS: u64 = 2;
 
+/// Microseconds between two looks at room that another thread makes by a dump.
+const BY_ANOTHER: u64 = 500;
+
 /// The outcome of a step of dumps.
 pub(super) enum Dumped {
     /// Something was dumped, or rewritten.
@@ -116,7 +119,16 @@ impl<I: BothWays> Tiers<I> {
             return Ok(Dumped::Nothing);
         }
         let Some(mut dumping) = self.dumper.try_lock() else { return Ok(Dumped::ByAnother) };
-        if self.rewrite_step(&Demand { least: LEAST_BEFORE_DUMPS, numbers: 0..u64::MAX })? {
+        if self.rewriter.waits() {
+            // Readers who keep memtables keep those of a further dump as well.
+            self.release_all_ripe();
+            if self.log.heap().space().free_zones() + self.zones_to_come() >= self.low_water() {
+                return Ok(Dumped::Nothing);
+            }
+        }
+        let demand = Demand { least: LEAST_BEFORE_DUMPS, numbers: 0..u64::MAX };
+        // A dump needs no room.
+        if self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))? {
             return Ok(Dumped::Some);
         }
         let Some(table) = self.to_dump(&dumping) else { return Ok(Dumped::Nothing) };
@@ -183,7 +195,8 @@ impl<I: BothWays> Tiers<I> {
                     dumped => {
                         patience = Patience::new(self.region());
                         if let Dumped::ByAnother = dumped {
-                            patience.lasts();
+                            // It takes long, and needs the processor.
+                            self.region().pause(BY_ANOTHER);
                         }
                         continue;
                     }

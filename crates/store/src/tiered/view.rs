@@ -70,9 +70,13 @@ impl<I: BothWays> Table<I> {
         self.view.get(guard).expect("a table has a view from its beginning")
     }
 
-    /// Puts the runs of now into the view.
+    /// Puts the runs of now into the view, unless the table has been dropped.
     pub(super) fn use_levels(&self, guard: &Guard<'_>, runs: &Arc<dyn Runs>) {
         let _alone = self.changing.lock();
+        // Its levels are removed when nobody has them any more, and its clients may stay.
+        if self.check().is_err() {
+            return;
+        }
         let View { active, frozen, .. } = self.view(guard);
         let (active, frozen) = (active.clone(), frozen.clone());
         self.view.replace(guard, Some(View { active, frozen, levels: Some(LevelsInUse::of(runs)) }));
@@ -91,17 +95,20 @@ impl<I: BothWays> Table<I> {
 pub(super) struct LevelsInUse {
     pub(super) runs: Arc<dyn Runs>,
     levels: Arc<dyn Levels>,
+    /// Whether they have no run. Scans ask often, and the levels look at all files.
+    is_empty: bool,
 }
 
 impl LevelsInUse {
     /// Those of now.
     pub(super) fn of(runs: &Arc<dyn Runs>) -> LevelsInUse {
-        LevelsInUse { runs: runs.clone(), levels: runs.levels() }
+        let levels = runs.levels();
+        LevelsInUse { runs: runs.clone(), is_empty: levels.highest().is_none(), levels }
     }
 
     /// Whether they have no run.
     pub(super) fn is_empty(&self) -> bool {
-        self.levels.highest().is_none()
+        self.is_empty
     }
 }
 

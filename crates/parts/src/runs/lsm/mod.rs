@@ -118,8 +118,12 @@ impl Forest for LsmForest {
         })
     }
 
+    fn is_open(&self, table: u64) -> bool {
+        self.0.open.lock().contains(&table)
+    }
+
     fn remove(&self, table: u64) -> Result<(), RunsError> {
-        assert!(!self.0.open.lock().contains(&table), "the tree of table {table} is open");
+        assert!(!self.is_open(table), "the tree of table {table} is open");
         files::remove_tree(&self.0.folder, table).map_err(|error| files::device(&self.0.folder, error))
     }
 }
