@@ -5,7 +5,8 @@ use quipu::{Design, Error, Options, Store};
 use quipu_medium::{Pages, Region};
 use quipu_parts::runs::sim::{SimFaults, SimForest, SimPublishFault};
 use quipu_parts::runs::{
-    Compact, Compacted, Forest, Head, LevelScan, NameError, Part, Purge, RunStats, Runs, RunsError, Source,
+    Compact, Compacted, Forest, Head, LevelScan, NameError, Part, Purge, Remains, RunStats, Runs, RunsError,
+    Source,
 };
 use quipu_parts::versions::RangeTombstone;
 use std::ops::Bound;
@@ -63,6 +64,14 @@ struct WatchedLevels {
 }
 
 impl Forest for Watched {
+    fn place(&self) -> String {
+        self.forest.place()
+    }
+
+    fn salvage(&self, table: u64, wrong: &mut dyn FnMut(RunsError)) -> Box<dyn Remains> {
+        self.forest.salvage(table, wrong)
+    }
+
     fn trees(&self) -> Result<Vec<u64>, RunsError> {
         self.forest.trees()
     }
