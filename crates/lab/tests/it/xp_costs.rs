@@ -86,32 +86,40 @@ fn a_range_of_any_size_is_deleted_by_one_chunk() {
     assert_eq!(client.pin().keys().count(), 1 + 110);
 }
 
-/// A dump reads every line of the records that stay once. All that it writes to the pool are the end mark of
-/// the memtable, the anchor, the word of the table, and the release of the memtable: its anchor, its object
-/// and its zones. The freeze writes nothing else, nor do purge and compaction.
+/// A dump reads every line of a record that stays once. The freeze ends the memtable; then the anchor, the word
+/// of the table, and the release of the memtable are written, however many records it has. Purge and compaction
+/// write nothing.
 #[test]
 fn a_dump_reads_each_live_line_once_and_writes_a_few_words() {
     let forest = TestForest(Arc::new(SimForest::default()));
     let options = Options::new().design(Design::XP).zone_size(256 << 10).recovery_threads(1);
-    // The first dump is as early as can be, so that the levels have something.
-    let options = options.with(|options| {
-        options.testing.forest = Some(forest);
-        options.testing.dump_at = Some(1);
-    });
+    let options = options.with(|options| options.testing.forest = Some(forest));
     let region = Region::sim(SimOptions { len: 16 << 20, ..SimOptions::default() });
-    let store = Store::create_on(region, &options).unwrap();
-    let mut client = store.client();
-    for first in [b"a", b"b"] {
-        client.put(first, b"put").unwrap();
+    // The first put is dumped at once, so that there are levels.
+    let early = options.clone().with(|options| options.testing.dump_at = Some(1));
+    let store = Store::create_on(region.clone(), &early).unwrap();
+    for key in [b"a", b"b"] {
+        store.client().put(key, b"put").unwrap();
     }
     assert!(store.stats().dumped_bytes > 0);
-    for records in [1u64, 7, 100] {
-        store.compact().unwrap();
+    store.close().unwrap();
+    let store = Store::open_on(region, &options).unwrap();
+    let cost_of_dump = |records: u64| {
+        let mut client = store.client();
         // Of two versions of a key, one stays.
         for number in (0..records).chain(0..records) {
             client.put(&number.to_be_bytes(), &[7; 200]).unwrap();
         }
-        let dumped = cost_of(&store, || drop(store.compact().unwrap()));
-        println!("{records}: {dumped:?}");
-    }
+        drop(client);
+        let dumped = store.stats().dumped_bytes;
+        let cost = cost_of(&store, || assert!(store.compact().is_ok()));
+        assert!(store.stats().dumped_bytes > dumped);
+        cost
+    };
+    // The first one begins the run.
+    cost_of_dump(1);
+    let (few, many) = (cost_of_dump(1), cost_of_dump(301));
+    // A record of 16 + 8 + 200 bytes begins with a line, behind the header of its chunk.
+    assert_eq!(many.lines_read - few.lines_read, 300 * 224u64.div_ceil(LINE), "{few:?} {many:?}");
+    assert_eq!((many.fences, many.lines_written), (few.fences, few.lines_written), "{few:?} {many:?}");
 }

@@ -34,7 +34,6 @@ use crate::types::error::Error;
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::BothWays;
-use quipu_parts::runs::filter::Filter;
 use quipu_parts::runs::{Forest, Part, Purge, Runs};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinGuard, SpinLock};
@@ -277,8 +276,8 @@ impl<I: BothWays> Tiers<I> {
         background::in_parallel(written.len(), |nth| {
             let from = nth.checked_sub(1).map_or(&[][..], |before| &splitters[before]);
             let (end, participant) = (splitters.get(nth).map(Vec::as_slice), self.epochs.register());
-            let filter = Filter::new(purge.clone(), is_last);
-            let mut source = LayerSource::new((self, table, layer), &participant, from, end, filter);
+            let mut source =
+                LayerSource::new((self, table, layer), &participant, from, end, (purge.clone(), is_last));
             let has_ranges = nth == 0 && self.twin != Some(Twin::RangesNotDumped);
             let tombstones = if has_ranges { &tombstones[..] } else { &[] };
             let part = runs.write(tombstones, &mut source);

@@ -9,8 +9,9 @@ use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::BothWays;
 use quipu_parts::record::Kind;
 use quipu_parts::runs::filter::{Filter, Verdict};
-use quipu_parts::runs::{Head, Source};
-use quipu_parts::versions::{Look, Noted, Version};
+use quipu_parts::runs::{Head, Purge, Source};
+use quipu_parts::versions::purge::purge;
+use quipu_parts::versions::{Horizon, Look, Noted, Version};
 use std::collections::VecDeque;
 
 /// Keys whose records are asked for together.
@@ -28,6 +29,9 @@ pub(super) struct LayerSource<'t, I: BothWays> {
     /// The first key behind the range.
     end: Option<&'t [u8]>,
     filter: Filter,
+    /// That of the filter: records that it would drop are not read.
+    horizon: Horizon,
+    kept: Vec<Version>,
     waiting: VecDeque<Result<RecordFound<'t>, Error>>,
     has_more: bool,
     noted: Noted,
@@ -41,10 +45,11 @@ impl<'t, I: BothWays> LayerSource<'t, I> {
         participant: &'t Participant,
         from: &[u8],
         end: Option<&'t [u8]>,
-        filter: Filter,
+        (purge, is_last): (Purge, bool),
     ) -> LayerSource<'t, I> {
         let scan = layer.versions.scan_from(from);
-        let (guard, waiting, noted) = (None, VecDeque::new(), Noted::default());
+        let (horizon, filter) = (purge.horizon.clone(), Filter::new(purge, is_last));
+        let (guard, waiting, kept, noted) = (None, VecDeque::new(), Vec::new(), Noted::default());
         let (has_more, failure) = (true, None);
         LayerSource {
             tiers,
@@ -55,6 +60,8 @@ impl<'t, I: BothWays> LayerSource<'t, I> {
             scan,
             end,
             filter,
+            horizon,
+            kept,
             waiting,
             has_more,
             noted,
@@ -74,15 +81,20 @@ impl<'t, I: BothWays> LayerSource<'t, I> {
         // Else its memtables may be gone.
         self.table.check()?;
         let (tiers, waiting, end) = (self.tiers, &mut self.waiting, self.end);
+        let (kept, horizon) = (&mut self.kept, &self.horizon);
         let prefetch = |reference| tiers.region().prefetch(tiers.log.heap().resolve(reference));
-        let number_of = |reference| tiers.number_of(guard, reference);
+        // Of a key with one version, the record tells the number.
+        let number_of = |_| 0;
         let noted = std::mem::take(&mut self.noted);
         let mut look = Look { limit: AT_ONCE, up_to: u64::MAX, prefetch, number_of, noted };
         let mut is_beyond = false;
         let each = |key: &[u8], versions: &[Version]| {
             is_beyond |= end.is_some_and(|end| key >= end);
             if !is_beyond {
-                waiting.extend(versions.iter().map(|version| tiers.record_to_dump(key, version)));
+                kept.clear();
+                kept.extend_from_slice(versions);
+                purge(kept, horizon);
+                waiting.extend(kept.iter().map(|version| tiers.record_to_dump(key, version)));
             }
         };
         self.has_more = self.layer.versions.next_with_all(guard, &mut self.scan, &mut look, each)?;
@@ -129,7 +141,7 @@ impl<I: BothWays> Source for LayerSource<'_, I> {
 }
 
 impl<I: BothWays> Tiers<I> {
-    /// The record of a version, if it is of this key and tells this number.
+    /// The record of a version, if it is of this key and tells its number, if that is known.
     fn record_to_dump(&self, key: &[u8], version: &Version) -> Result<RecordFound<'_>, Error> {
         let wrong = || self.names_no_record(version);
         if self.verify_reads && !self.log.heap().proves(version.reference) {
@@ -139,7 +151,7 @@ impl<I: BothWays> Tiers<I> {
         // table has been dropped and readers have left: the caller is pinned, and has looked.
         let record = unsafe { self.log.heap().record(version.reference) }?;
         let is_it = record.key == key
-            && record.sequence == version.number
+            && (version.is_unproved() || record.sequence == version.number)
             && record.kind != Kind::Range
             && (record.kind == Kind::Tombstone) == version.is_tombstone();
         if is_it { Ok(record) } else { Err(wrong()) }
