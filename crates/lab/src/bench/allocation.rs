@@ -1,8 +1,8 @@
-//! The allocator of a pool alone: objects and zones are taken, each its owner's when that is durable, and
-//! given back (figure 17 of the paper on an LSM engine for transactions on persistent memory, VLDB'21).
+//! The allocator of a pool alone: objects and zones are taken and given back (figure 17 of the paper on an
+//! LSM engine for transactions on persistent memory, VLDB'21).
 //!
-//! Taking is Get and Commit, giving back is Release. Nothing is written to what is taken. Beside them stands
-//! the system's `malloc`, in DRAM, of which nothing is durable.
+//! Taking is Get and Commit, after which they are durably their owner's; giving back is Release. Nothing is
+//! written to them. Beside them stands the system's `malloc`, in DRAM, of which nothing is durable.
 
 use super::config::Config;
 use super::cost::Meter;
@@ -15,9 +15,7 @@ use quipu_medium::{Node, Region};
 use quipu_parts::space::{
     FormatOptions, FreeListKind, ObjectId, ObjectPool, PoolSpec, SETTINGS_LEN, Space, SpaceError, ZoneId,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The allocators, as rows name them.
 pub(super) const POOL: &str = "Halloc-pool";
@@ -188,17 +186,21 @@ impl Allocator for Zones<'_> {
     }
 }
 
-/// The system's allocator.
+/// The program's allocator, which is the system's.
 struct Malloc {
-    layout: Layout,
-    /// What each call has taken, or null.
-    places: Vec<AtomicPtr<u8>>,
+    size: usize,
+    /// The memory that each call has taken. No two threads meet at a lock.
+    places: Vec<Mutex<Vec<u8>>>,
 }
 
 impl Malloc {
     fn new(size: u64, count: u64) -> Malloc {
-        let layout = Layout::from_size_align(size as usize, 16).expect("a small power of two");
-        Malloc { layout, places: (0..count).map(|_| AtomicPtr::default()).collect() }
+        Malloc { size: size as usize, places: (0..count).map(|_| Mutex::default()).collect() }
+    }
+
+    #[inline]
+    fn replace(&self, call: usize, memory: Vec<u8>) {
+        *self.places[call].lock().unwrap_or_else(PoisonError::into_inner) = memory;
     }
 }
 
@@ -207,10 +209,7 @@ impl Allocator for Malloc {
 
     #[inline]
     fn take(&self, call: u64) -> Result<(), SpaceError> {
-        // SAFETY: the layout is not of zero bytes.
-        let memory = unsafe { System.alloc(self.layout) };
-        assert!(!memory.is_null(), "the system has memory");
-        self.places[call as usize].store(memory, Ordering::Relaxed);
+        self.replace(call as usize, Vec::with_capacity(self.size));
         Ok(())
     }
 
@@ -220,17 +219,6 @@ impl Allocator for Malloc {
 
     #[inline]
     fn give_back(&self, taken: &usize) {
-        let memory = self.places[*taken].swap(null_mut(), Ordering::Relaxed);
-        if !memory.is_null() {
-            // SAFETY: it came from this allocator with this layout, and the swap lets one caller have it.
-            unsafe { System.dealloc(memory, self.layout) };
-        }
-    }
-}
-
-/// What a phase that failed has left.
-impl Drop for Malloc {
-    fn drop(&mut self) {
-        self.taken().iter().for_each(|place| self.give_back(place));
+        self.replace(*taken, Vec::new());
     }
 }

@@ -20,6 +20,7 @@ Examples:
   quipu bench paper pacman --figure 5 --design flatstore-h --rounds 5
   quipu bench paper pacman --figure 8 --batch 16            # with log batching
   quipu bench paper mpkv --figure contention --threads 2    # with pmemkv beside it: quipu-rivals paper mpkv
+  quipu bench paper xp --figure 10,12 --records 2M          # YCSB with data larger than the pool, levels in TMPDIR
   quipu bench paper xp --figure 14 --records 5M             # memtables by their index
   quipu bench paper xp --figure 16 --threads 1,2,4,8,16     # the ring, by records of an item and by threads
 

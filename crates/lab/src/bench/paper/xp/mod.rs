@@ -2,8 +2,8 @@
 //! Persistent Memory", PVLDB 14(10), 2021).
 //!
 //! Its rival XS is not ours to run: `quipu-rivals paper xp` puts RocksDB and fjall in its place, in the same
-//! run, where a figure is about whole stores. Without them a figure compares `xp` with itself: with its levels
-//! and without, and at other sizes. Figures 11 and 13 have systems and a workload that are not built.
+//! run, where a figure is about whole stores. Without them a figure compares `xp` with itself: with its
+//! levels and without, and at other sizes. Figures 11 and 13 have systems and a workload that are not built.
 
 mod index;
 mod overall;
