@@ -298,8 +298,8 @@ struct Place {
     /// the log may be on a tmpfs while the tables are on an SSD. [default: the place itself]
     #[arg(long, value_name = "DIR")]
     wal_dir: Option<PathBuf>,
-    /// A folder for the pools of our own designs, such as one on PM or on a tmpfs that stands in for it. Levels
-    /// below a pool stay in the folder of the place. [default: the place itself]
+    /// A folder for the pools of our own designs, such as one on PM or on a tmpfs that stands in for it.
+    /// Levels below a pool stay in the folder of the place. [default: the place itself]
     #[arg(long, value_name = "DIR")]
     pm_dir: Option<PathBuf>,
     /// Bytes of the cache of engines that have one, such as 256M. [default: room for all records twice, or as

@@ -9,8 +9,8 @@
 //! # What the comparison can and cannot say
 //!
 //! - All engines are embedded and called from the same threads; every value read is copied out and checked.
-//! - Each has a block cache that holds all records unless it is limited, no compression (values do not
-//!   compress), and, where there is such a setting, is told that reads are single keys, also where some scan.
+//! - Each has a block cache that holds all records unless it is limited, and no compression (values do not
+//!   compress). Where there is such a setting, it is told that reads are single keys, also where some scan.
 //!   Nothing else is tuned.
 //! - RocksDB, fjall and redb keep keys in order, as Quipu's ordered designs do and pmemkv does not. It costs
 //!   them something that only scans make use of.
