@@ -4,6 +4,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use quipu_lab::kill::{self, KillConfig, KillReport, WriterConfig, explore};
+use quipu_lab::size::human;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::process::Command;
@@ -12,6 +13,7 @@ const EXAMPLES: &str = "\
 Examples:
   quipu kill scratch.pool --rounds 50
   quipu kill /mnt/pmem0/scratch.pool --rounds 500 --seed 7 --json
+  quipu kill scratch.pool --design xp --rounds 100                    # with dumps to levels beside the pool
   quipu kill scratch.pool --rounds 200 --threads 1 --twin late-put    # must end with a violation
 
 POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool \
@@ -19,7 +21,7 @@ for a closer look, and is exit code 1.
 
 Fields of the JSON object: design, seed, threads, rounds, early (writers killed before their first \
 acknowledgement), acknowledged (calls), refused (calls, by a full pool, which is then replaced), in_flight \
-(values that were there without an acknowledgement), pools, violations; with violations also details, a list of \
+(values that were there without an acknowledgement), level_bytes (at the end), pools, violations; with violations also details, a list of \
 round, what, replay.";
 
 /// Kill writers with SIGKILL, and see that what they acknowledged is there.
@@ -62,9 +64,13 @@ impl Args {
 }
 
 fn text(report: &KillReport) -> String {
+    let levels = match report.level_bytes {
+        0 => String::new(),
+        bytes => format!(", {} on levels", human(bytes)),
+    };
     let counts = format!(
         "{}: {} of {} killed, {} before their first acknowledgement, seed {}, {:.1} s; {} acknowledged, {} of them \
-         refused, {} in flight had arrived, {} used",
+         refused, {} in flight had arrived, {} used{levels}",
         report.design,
         counted(report.rounds, "writer"),
         counted(report.threads as u64, "thread"),

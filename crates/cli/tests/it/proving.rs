@@ -39,7 +39,8 @@ fn what_killed_writers_acknowledged_is_there() {
     let rounds = std::env::var("QUIPU_KILL_ROUNDS").unwrap_or(ROUNDS.to_owned());
     let report = &objects(&succeed(args(["kill"], &pool, ["--rounds", &rounds, "--seed", "5", "--json"])))[0];
     println!("{report}");
-    let fields = "design seed threads rounds early acknowledged refused in_flight pools violations";
+    let fields =
+        "design seed threads rounds early acknowledged refused in_flight level_bytes pools violations";
     assert_eq!(names(report), words(fields));
     assert_eq!((report["rounds"].to_string(), &report["violations"]), (rounds, &0.into()), "{report}");
     // Otherwise nothing was put at risk: writers must die at work as well as before it.
@@ -56,6 +57,17 @@ fn a_small_pool_is_written_to_for_long_by_writers_that_are_killed() {
     let report = &objects(&succeed(args(["kill"], &pool, ["--rounds", "20", "--size", "1M", "--json"])))[0];
     let acknowledged = report["acknowledged"].as_u64().unwrap();
     assert!(acknowledged > 10_000, "{report}");
+}
+
+/// Dumps and compaction are under way when they die, in three tables.
+#[test]
+fn writers_with_levels_below_them_lose_nothing() {
+    let (_folder, pool) = folder();
+    let report = &objects(&succeed(args(["kill"], &pool, ["--design", "xp", "--rounds", "12", "--json"])))[0];
+    println!("{report}");
+    assert_eq!((&report["violations"], &report["pools"]), (&0.into(), &1.into()), "{report}");
+    assert!(report["level_bytes"].as_u64() > Some(2 << 20), "{report}");
+    assert!(!pool.exists() && !pool.with_extension("pool.runs").exists(), "both are removed");
 }
 
 /// One thread alone sees every put that it holds back, so only a death can tell.

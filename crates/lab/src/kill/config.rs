@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// The settings of a run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct KillConfig {
-    /// The pool's file, which must not exist. It stays only if a violation was found.
+    /// The pool's file, which must not exist. With its levels, it stays only if a violation was found.
     pub pool: PathBuf,
     /// The design.
     #[arg(long, value_name = "NAME", default_value_t, value_parser = arguments::design)]
@@ -25,9 +25,9 @@ pub struct KillConfig {
     /// The seed of calls and moments. How far a writer gets is up to the machine.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// Bytes of the pool. One that becomes full is replaced.
-    #[arg(long, value_name = "SIZE", value_parser = size::pool, default_value = "64M")]
-    pub size: u64,
+    /// Bytes of the pool. One that becomes full is replaced. [default: 64M; 2M for a design with levels]
+    #[arg(long, value_name = "SIZE", value_parser = size::pool)]
+    pub size: Option<u64>,
     /// Break the writers' store on purpose, to see that the judge notices: a self-test, which must end with a
     /// violation.
     #[arg(long, value_enum, value_name = "NAME")]
@@ -72,6 +72,8 @@ pub struct KillReport {
     pub refused: u64,
     /// Values that were there although nobody had acknowledged them: a call in flight had taken effect.
     pub in_flight: u64,
+    /// Bytes of the levels at the end.
+    pub level_bytes: u64,
     /// Pools used, one after another, each until it was full.
     pub pools: u64,
     /// 1 if a round broke a rule, which ends the run.

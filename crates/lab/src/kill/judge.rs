@@ -1,6 +1,6 @@
 //! The pool of a dead writer, held against its acknowledgements.
 
-use super::plan::KEYS;
+use super::plan::Extent;
 use crate::linear::{
     Action, BUDGET, Caller, Contents, History, Operation, Outcome, Verdict, check, contents, prove,
 };
@@ -9,6 +9,7 @@ use quipu::Store;
 /// Judges an open pool: the contents, if nothing is wrong.
 pub(super) fn judge(
     store: &mut Store,
+    extent: Extent,
     before: &Contents,
     mut operations: Vec<Operation>,
 ) -> Result<Contents, String> {
@@ -16,11 +17,16 @@ pub(super) fn judge(
         return Err(format!("recovery lost {} at byte {}", lost.what, lost.offset));
     }
     prove(store)?;
-    let found = contents(store, KEYS)?;
+    let clients = extent.clients(store).map_err(|error| format!("a table is lost: {error}"))?;
+    let mut found = Contents::new();
+    for (table, client) in clients.iter().enumerate() {
+        found.extend(contents(client, &extent.keys_of(table))?);
+    }
+    drop(clients);
     let stamps =
         operations.iter().map(|operation| operation.returned.map_or(operation.invoked, |(end, _)| end));
     let last = stamps.max().unwrap_or_default();
-    for key in 0..KEYS {
+    for key in 0..extent.keys {
         let seen = found.get(&key).copied();
         operations.push(Operation {
             caller: Caller::Afterwards,
@@ -43,7 +49,7 @@ pub(super) fn judge(
 mod tests {
     use super::*;
     use crate::linear::{Value, encode, key_bytes};
-    use quipu::Options;
+    use quipu::{Design, Options};
     use quipu_medium::{Pages, Region};
 
     fn put(value: Value, returned: bool) -> Operation {
@@ -64,7 +70,7 @@ mod tests {
             client.put(key, value).unwrap();
         }
         drop(client);
-        judge(&mut store, &Contents::new(), operations.to_vec())
+        judge(&mut store, Extent::of(Design::default()), &Contents::new(), operations.to_vec())
     }
 
     #[test]

@@ -7,6 +7,9 @@
 //! checker. Acknowledged writes must be there, a call in flight may have taken effect or not, and nothing
 //! else may appear. Then the next writer continues with the same pool.
 //!
+//! Writers of a design with levels have more data than the pool has room for, in three tables. They live long
+//! enough for dumps and compaction, and die within these, too.
+//!
 //! This cannot show a failure of the system or of power: the page cache outlives the process.
 //!
 //! - [`explore`]: the parent.

@@ -2,7 +2,7 @@
 
 use super::config::WriterConfig;
 use super::frame::Acknowledgement;
-use super::plan::Plan;
+use super::plan::{Extent, Plan};
 use crate::linear::{Caller, Operation};
 use crate::workload::mix;
 use rand::rngs::SmallRng;
@@ -21,6 +21,9 @@ const START_MICROS: u64 = 12_000;
 /// Most acknowledgements after which it is killed: 2 to the power of this.
 const ACKNOWLEDGEMENTS_LOG2: f64 = 12.0;
 
+/// The same of a writer that lives long, which is killed at any of these.
+const MANY_ACKNOWLEDGEMENTS: usize = 40_000;
+
 /// When a writer dies.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
@@ -31,10 +34,12 @@ enum Moment {
 }
 
 impl Moment {
-    fn draw(seed: u64, round: u64) -> Moment {
+    fn draw(seed: u64, round: u64, extent: Extent) -> Moment {
         let mut random = SmallRng::seed_from_u64(mix(seed ^ mix(round)));
         if random.random_ratio(1, 4) {
             Moment::Start(Duration::from_micros(random.random_range(0..START_MICROS)))
+        } else if extent.is_long {
+            Moment::Acknowledgements(random.random_range(1..=MANY_ACKNOWLEDGEMENTS))
         } else {
             let log2 = random.random_range(0.0..ACKNOWLEDGEMENTS_LOG2);
             Moment::Acknowledgements(log2.exp2() as usize)
@@ -50,8 +55,8 @@ pub(super) struct Traces {
 }
 
 /// Starts the writer and kills it at its moment.
-pub(super) fn run(config: &WriterConfig, mut command: Command) -> io::Result<Traces> {
-    let moment = Moment::draw(config.seed, config.round);
+pub(super) fn run(config: &WriterConfig, extent: Extent, mut command: Command) -> io::Result<Traces> {
+    let moment = Moment::draw(config.seed, config.round, extent);
     let (enough, patience) = match moment {
         Moment::Start(after) => (usize::MAX, after),
         Moment::Acknowledgements(enough) => (enough, PATIENCE),
@@ -107,12 +112,13 @@ fn collect(from: impl Read, enough: usize, told: &mpsc::Sender<()>) -> io::Resul
 /// flight.
 pub(super) fn operations(
     config: &WriterConfig,
+    extent: Extent,
     acknowledged: &[Acknowledgement],
 ) -> Result<Vec<Operation>, String> {
     let mut operations = Vec::new();
     for thread in 0..config.threads as u64 {
         let caller = Caller::Thread(thread as u32);
-        let mut plan = Plan::new(config.seed, config.round, thread);
+        let mut plan = Plan::new(extent, config.seed, config.round, thread);
         let mut last = 0;
         let own = acknowledged.iter().filter(|acknowledgement| acknowledgement.thread == thread);
         for (expected, acknowledgement) in own.enumerate() {

@@ -2,16 +2,14 @@
 
 use super::config::{KillConfig, KillReport, WriterConfig};
 use super::judge::judge;
-use super::plan::MOST_THREADS;
+use super::plan::{Extent, MOST_THREADS};
 use super::round;
 use crate::linear::Contents;
 use crate::run::{At, Conviction, RunError};
-use quipu::{MediumKind, Options, Store};
+use quipu::{Levels, MediumKind, Options, Store};
+use std::io::ErrorKind;
 use std::process::Command;
 use std::time::Instant;
-
-/// Zones this small fill up and change hands within a round.
-const ZONE: u64 = 64 << 10;
 
 /// Kills one writer after another, each started by the command that `writer` makes for it, which has to end
 /// in [`write`](super::write). The first violation ends the run and leaves the pool. `progress` is told the
@@ -36,17 +34,35 @@ pub fn explore(
     let result = rounds(config, writer, progress, &mut report);
     report.seconds = begun.elapsed().as_secs_f64();
     if report.violations == 0 {
-        std::fs::remove_file(&config.pool).map_err(RunError::system(config.pool.display()))?;
+        remove(config)?;
     }
     result.map(|()| report)
 }
 
 fn create(config: &KillConfig, report: &mut KillReport) -> Result<(), RunError> {
-    let options =
-        Options::new().design(config.design).size(config.size).zone_size(ZONE).medium(MediumKind::File);
-    Store::create(&config.pool, &options).map_err(RunError::Create)?;
+    let extent = Extent::of(config.design);
+    let options = Options::new()
+        .design(config.design)
+        .size(config.size.unwrap_or(extent.size))
+        .zone_size(extent.zone)
+        .medium(MediumKind::File);
+    let store = Store::create(&config.pool, &options).map_err(RunError::Create)?;
+    for name in &extent.tables[1..] {
+        store.create_table(name).map_err(RunError::Create)?;
+    }
     report.pools += 1;
     Ok(())
+}
+
+/// Removes the pool, and its levels.
+fn remove(config: &KillConfig) -> Result<(), RunError> {
+    let wrong = RunError::system(config.pool.display());
+    std::fs::remove_file(&config.pool).map_err(wrong)?;
+    let Levels::Folder(folder) = Levels::beside(&config.pool) else { return Ok(()) };
+    match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(RunError::system(folder.display())(error)),
+        _ => Ok(()),
+    }
 }
 
 fn rounds(
@@ -56,10 +72,11 @@ fn rounds(
     report: &mut KillReport,
 ) -> Result<(), RunError> {
     let KillConfig { seed, threads, twin, .. } = *config;
+    let extent = Extent::of(config.design);
     let mut contents = Contents::new();
     for number in 0..config.rounds {
         let told = WriterConfig { pool: config.pool.clone(), seed, round: number, threads, twin };
-        let traces = round::run(&told, writer(&told))
+        let traces = round::run(&told, extent, writer(&told))
             .map_err(RunError::system(format!("the writer of round {number}")))?;
         let refused = traces.acknowledged.iter().filter(|call| call.outcome.is_none()).count() as u64;
         report.rounds += 1;
@@ -67,9 +84,10 @@ fn rounds(
         report.acknowledged += traces.acknowledged.len() as u64;
         report.refused += refused;
         match after(config, &told, &contents, traces) {
-            Ok((found, in_flight)) => {
+            Ok(Found { values, in_flight, level_bytes }) => {
                 report.in_flight += in_flight;
-                contents = found;
+                report.level_bytes = level_bytes;
+                contents = values;
             }
             Err(what) => {
                 report.convict(config, number, what);
@@ -77,7 +95,7 @@ fn rounds(
             }
         }
         if refused > 0 {
-            std::fs::remove_file(&config.pool).map_err(RunError::system(config.pool.display()))?;
+            remove(config)?;
             create(config, report)?;
             contents.clear();
         }
@@ -86,35 +104,46 @@ fn rounds(
     Ok(())
 }
 
-/// Opens the pool of a dead writer and judges it: what it holds, and how many calls in flight show in it.
+/// The contents of the pool of a dead writer.
+struct Found {
+    values: Contents,
+    /// Calls in flight that show in them.
+    in_flight: u64,
+    level_bytes: u64,
+}
+
+/// Opens the pool of a dead writer and judges it.
 fn after(
     config: &KillConfig,
     told: &WriterConfig,
     before: &Contents,
     traces: round::Traces,
-) -> Result<(Contents, u64), String> {
+) -> Result<Found, String> {
     if let Some(complaint) = traces.complaint {
         return Err(complaint);
     }
-    let operations = round::operations(told, &traces.acknowledged)?;
+    let extent = Extent::of(config.design);
+    let operations = round::operations(told, extent, &traces.acknowledged)?;
     let in_flight: Vec<_> =
         operations.iter().filter(|operation| operation.returned.is_none()).copied().collect();
     let opened = Store::open(&config.pool, &Options::default());
     let mut store = opened.map_err(|error| format!("the pool cannot be opened: {error}"))?;
-    let found = judge(&mut store, before, operations)?;
-    let shows = |key: &u64, value: Option<u64>| value.is_some() && found.get(key).copied() == value;
+    let values = judge(&mut store, extent, before, operations)?;
+    let shows = |key: &u64, value: Option<u64>| value.is_some() && values.get(key).copied() == value;
     let arrived = in_flight.iter().filter(|call| shows(&call.key, call.action.written())).count();
+    let level_bytes = store.stats().level_bytes;
     // The next writer finds a pool that was closed, or one that two processes in a row have dropped.
     if told.round.is_multiple_of(2) {
         store.close().map_err(|error| format!("the pool cannot be closed: {error}"))?;
     }
-    Ok((found, arrived as u64))
+    Ok(Found { values, in_flight: arrived as u64, level_bytes })
 }
 
 impl KillReport {
     fn convict(&mut self, config: &KillConfig, round: u64, what: String) {
         self.violations += 1;
         let KillConfig { pool, design, size, threads, seed, .. } = config;
+        let size = size.unwrap_or(Extent::of(*design).size);
         let twin = config.twin.map_or(String::new(), |twin| format!(" --twin {twin}"));
         let replay = format!(
             "quipu kill {} --design {design} --size {size} --rounds {} --threads {threads} --seed {seed}{twin}",

@@ -2,7 +2,7 @@
 
 use super::config::WriterConfig;
 use super::frame::Acknowledgement;
-use super::plan::Plan;
+use super::plan::{Extent, Plan};
 use crate::linear::{Clock, Subject, Timing, perform};
 use crate::run::on_threads;
 use quipu::{Error, ErrorKind, Options, Store};
@@ -24,9 +24,13 @@ pub fn write(config: &WriterConfig, out: &File) -> Result<(), Error> {
 }
 
 fn one_thread(config: &WriterConfig, store: &Store, clock: &Clock, thread: u64, mut out: &File) {
-    let mut subject = Subject::new(store.client(), config.twin, config.seed ^ config.round ^ thread);
-    for (number, (key, action)) in Plan::new(config.seed, config.round, thread).enumerate() {
-        let acknowledgement = match perform(&mut subject, clock, key, action, &Timing::FREE) {
+    let extent = Extent::of(store.design());
+    let clients = extent.clients(store).unwrap_or_else(|error| end(&error));
+    let subject = |client| Subject::new(client, config.twin, config.seed ^ config.round ^ thread);
+    let mut subjects: Vec<Subject> = clients.into_iter().map(subject).collect();
+    for (number, (key, action)) in Plan::new(extent, config.seed, config.round, thread).enumerate() {
+        let subject = &mut subjects[extent.table_of(key)];
+        let acknowledgement = match perform(subject, clock, key, action, &Timing::FREE) {
             Ok((invoked, returned, outcome)) => {
                 Acknowledgement { thread, number: number as u64, invoked, returned, outcome: Some(outcome) }
             }
@@ -34,14 +38,16 @@ fn one_thread(config: &WriterConfig, store: &Store, clock: &Clock, thread: u64, 
                 let (invoked, returned) = (clock.stamp(), clock.stamp());
                 Acknowledgement { thread, number: number as u64, invoked, returned, outcome: None }
             }
-            Err(error) => {
-                // The parent hears of it by the end of the process, so the other threads must not go on.
-                let _ = writeln!(io::stderr(), "{error}");
-                std::process::exit(1)
-            }
+            Err(error) => end(&error),
         };
         if out.write_all(&acknowledgement.to_line()).is_err() {
             return;
         }
     }
+}
+
+/// Ends the process, by which the parent hears of an error: the other threads must not go on.
+fn end(error: &Error) -> ! {
+    let _ = writeln!(io::stderr(), "{error}");
+    std::process::exit(1)
 }

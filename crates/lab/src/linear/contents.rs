@@ -2,7 +2,7 @@
 
 use super::operation::{State, Value};
 use super::values::{decode, key_bytes, key_number};
-use quipu::Store;
+use quipu::{Client, Store};
 use std::collections::BTreeMap;
 
 /// All keys with their values; absent ones are not in it.
@@ -17,20 +17,19 @@ pub(crate) fn prove(store: &mut Store) -> Result<(), String> {
     if checked.is_sound() { Ok(()) } else { Err(format!("the pool is unsound: {}", checked.damage)) }
 }
 
-/// Reads the keys below `keys`, by iteration and by key, and insists that both agree and that nothing is
+/// Reads these keys, which ascend, by iteration and by key, and insists that both agree and that nothing is
 /// foreign.
-pub(crate) fn contents(store: &Store, keys: u64) -> Result<Contents, String> {
-    let client = store.client();
+pub(crate) fn contents(client: &Client, keys: &[u64]) -> Result<Contents, String> {
     let guard = client.pin();
     let mut found = Contents::new();
     for (name, value) in &guard {
         let foreign = || format!("key {} appeared, which nobody wrote", name.escape_ascii());
-        let key = key_number(&name).filter(|key| *key < keys).ok_or_else(foreign)?;
+        let key = key_number(&name).filter(|key| keys.binary_search(key).is_ok()).ok_or_else(foreign)?;
         if found.insert(key, decode(key, &value)).is_some() {
             return Err(format!("iteration returned key {key} twice"));
         }
     }
-    for key in 0..keys {
+    for key in keys.iter().copied() {
         let value = guard.get(&key_bytes(key));
         let value = value.map_err(|error| format!("key {key} cannot be read: {error}"))?;
         let by_key: State = value.map(|value| decode(key, &value));
