@@ -388,3 +388,17 @@ impl Default for Options {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_beside_a_file_and_not_beside_a_device() {
+        let folder = |levels: Levels, path: &str| levels.folder(Some(Path::new(path)));
+        assert_eq!(folder(Levels::Beside, "no such/p.pool"), Some("no such/p.pool.runs".into()));
+        assert_eq!(folder(Levels::Beside, "/dev/null"), None);
+        assert_eq!(folder(Levels::Folder("there".into()), "/dev/null"), Some("there".into()));
+        assert_eq!((folder(Levels::Off, "p.pool"), Levels::Beside.folder(None)), (None, None));
+    }
+}

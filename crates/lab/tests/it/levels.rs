@@ -12,25 +12,25 @@ use std::sync::Arc;
 const POOL: u64 = 16 << 20;
 const VALUE: usize = 1000;
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn options() -> Options {
+pub fn options() -> Options {
     Options::new().design(Design::XP).size(POOL).zone_size(64 << 10)
 }
 
-fn key(number: u64) -> Vec<u8> {
+pub fn key(number: u64) -> Vec<u8> {
     // Neighbours are far apart, so that every dump spans all keys.
     format!("{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).into_bytes()
 }
 
-fn value(number: u64, generation: u64) -> Vec<u8> {
+pub fn value(number: u64, generation: u64) -> Vec<u8> {
     let mut value = format!("{number} {generation} ").into_bytes();
     value.resize(VALUE, b'.');
     value
 }
 
 /// Puts keys with values of a generation, in batches.
-fn fill(client: &mut Client, model: &mut Model, numbers: impl Iterator<Item = u64>, generation: u64) {
+pub fn fill(client: &mut Client, model: &mut Model, numbers: impl Iterator<Item = u64>, generation: u64) {
     let numbers: Vec<u64> = numbers.collect();
     for some in numbers.chunks(40) {
         let mut batch = WriteBatch::new();
@@ -43,7 +43,7 @@ fn fill(client: &mut Client, model: &mut Model, numbers: impl Iterator<Item = u6
 }
 
 /// Compares all that a store has with the model: both ways, and key by key.
-fn compare(store: &Store, model: &Model) {
+pub fn compare(store: &Store, model: &Model) {
     let client = store.client();
     let guard = client.pin();
     let found = guard
@@ -64,7 +64,7 @@ fn compare(store: &Store, model: &Model) {
     }
 }
 
-fn folder_of(pool: &Path) -> PathBuf {
+pub fn folder_of(pool: &Path) -> PathBuf {
     pool.with_file_name("pool.runs")
 }
 

@@ -20,6 +20,8 @@ mod index_damage;
 mod late_puts;
 mod levels;
 mod levels_hostile;
+mod levels_damage;
+mod levels_full;
 mod linear;
 mod model;
 mod mpkv;

@@ -49,6 +49,16 @@ pub struct SimFaults {
     pub publish: Option<(u64, SimPublishFault)>,
     /// The compaction that fails and changes nothing.
     pub compact: Option<u64>,
+    /// Whether all later calls fail as well.
+    pub lasts: bool,
+}
+
+impl SimFaults {
+    /// Counts a call, and says whether it is one to fail.
+    fn is_due(&self, count: &AtomicU64, fails: Option<u64>) -> bool {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        fails.is_some_and(|fails| number == fails || self.lasts && number > fails)
+    }
 }
 
 /// How a publication fails.
@@ -193,11 +203,6 @@ impl SimRuns {
     }
 }
 
-/// Counts a call, and says whether it is the one to fail.
-fn is_due(count: &AtomicU64, fails: Option<u64>) -> bool {
-    Some(count.fetch_add(1, Ordering::Relaxed) + 1) == fails
-}
-
 impl Runs for SimRuns {
     fn levels(&self) -> Arc<dyn Levels> {
         Arc::new(self.list())
@@ -214,8 +219,8 @@ impl Runs for SimRuns {
             }
             run.records.push(LevelRecord { key: key.to_vec(), head, value: value.to_vec() });
         }
-        let fails = self.forest.faults.lock().write;
-        if is_due(&self.forest.writes, fails) {
+        let faults = *self.forest.faults.lock();
+        if faults.is_due(&self.forest.writes, faults.write) {
             return Err(RunsError::Full { place: place() });
         }
         Ok(Part { records: run.len(), bytes: run.bytes(), files: Box::new(run) })
@@ -246,9 +251,9 @@ impl Runs for SimRuns {
                 assert!(is_newer, "a run is newer than all that was named before");
             }
         }
-        let fails = self.forest.faults.lock().publish;
-        let due = is_due(&self.forest.publications, fails.map(|(at, _)| at));
-        let fault = fails.filter(|_| due).map(|(_, fault)| fault);
+        let faults = *self.forest.faults.lock();
+        let due = faults.is_due(&self.forest.publications, faults.publish.map(|(at, _)| at));
+        let fault = faults.publish.filter(|_| due).map(|(_, fault)| fault);
         if fault == Some(SimPublishFault::NotNamed) {
             return Err(NameError::NotNamed(RunsError::Full { place: place() }));
         }
@@ -266,7 +271,7 @@ impl Runs for SimRuns {
     /// oldest. So tests meet both cases of the [`Filter`].
     fn compact(&self, how: Compact, purge: Purge) -> Result<Compacted, NameError> {
         self.refuse_if_poisoned()?;
-        let fails = self.forest.faults.lock().compact;
+        let faults = *self.forest.faults.lock();
         let list = self.list().0;
         let (at, count) = match how {
             Compact::All => (0, list.len()),
@@ -278,7 +283,7 @@ impl Runs for SimRuns {
             return Ok(Compacted::default());
         }
         let merged = merge(&list[at..at + count], &mut Filter::new(purge, at + count == list.len()));
-        if is_due(&self.forest.compactions, fails) {
+        if faults.is_due(&self.forest.compactions, faults.compact) {
             return Err(NameError::NotNamed(RunsError::Full { place: place() }));
         }
         let read = list[at..at + count].iter().map(|run| run.bytes()).sum();

@@ -3,3 +3,4 @@
 pub mod cost;
 pub mod misleading;
 pub mod schedule;
+pub mod small_disk;
