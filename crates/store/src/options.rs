@@ -157,8 +157,8 @@ impl Options {
         Options { levels, ..self }
     }
 
-    /// Where a [salvage](crate::Store::salvage) finds the levels of the damaged pool. Those of the new pool are
-    /// where [`levels`](Options::levels) says. Default: [`Levels::Beside`].
+    /// Where a [salvage](crate::Store::salvage) finds the levels of the damaged pool. Those of the new pool
+    /// are where [`levels`](Options::levels) says. Default: [`Levels::Beside`].
     pub fn levels_of_damaged(self, levels: Levels) -> Options {
         Options { levels_of_damaged: levels, ..self }
     }

@@ -1,8 +1,8 @@
 //! Salvage: the records of a damaged pool that prove themselves, copied into a new one, table by table.
 //!
 //! The damaged pool is only read. Its records go into the indexes as in recovery, whatever is missing between
-//! them. Keys that memory does not have are copied from the levels ([`remains`](super::remains)). In bytes that prove nothing a record may still be legible. So the report can name keys whose latest
-//! record is lost.
+//! them. Keys that memory does not have are copied from the levels ([`remains`](super::remains)). In bytes
+//! that prove nothing a record may still be legible. So the report can name keys whose latest record is lost.
 
 use super::Tiers;
 use super::remains::LevelsLeft;

@@ -206,17 +206,23 @@ impl ChainHeap {
         // The place of the last chunk found, and the one where the next is expected.
         let (mut last, mut expected) = (0, (FIRST_CHUNK / LINE) as u32);
         let mut lost_between = |expected: u32, found: u32| {
-            let at = u64::from(expected) * LINE;
-            let (what, subtable) = ("a chunk of a memtable".into(), Some(*subtable));
-            let hole = match zones.get(&((at / zone_size) as u32)) {
-                Some(zone) => {
-                    let len = zone_size - at % zone_size;
-                    let len = len.min(u64::from(found.saturating_sub(expected)) * LINE);
-                    Hole { what, subtable, offset: self.space.zone_offset(*zone) + at % zone_size, len }
+            let (mut at, end) = (u64::from(expected) * LINE, u64::from(found.max(expected)) * LINE);
+            loop {
+                let len = (zone_size - at % zone_size).min(end - at);
+                let (what, subtable) = ("a chunk of a memtable".into(), Some(*subtable));
+                lost(match zones.get(&((at / zone_size) as u32)) {
+                    Some(zone) => {
+                        Hole { what, subtable, offset: self.space.zone_offset(*zone) + at % zone_size, len }
+                    }
+                    None => Hole { what, subtable, offset: 0, len: 0 },
+                });
+                // The end of a zone may be empty, and the chunk be in the next one.
+                at += len;
+                if at + FIRST_CHUNK >= end {
+                    break;
                 }
-                None => Hole { what, subtable, offset: 0, len: 0 },
-            };
-            lost(hole);
+                at += FIRST_CHUNK;
+            }
         };
         for (slot, zone) in zones {
             let (start, first) = (self.space.zone_offset(*zone), u64::from(*slot) * zone_size);
