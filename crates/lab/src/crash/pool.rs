@@ -93,7 +93,7 @@ impl Pool {
             .then_some(INDEX_ZONES[(seed / 2 % 2) as usize] >> has_buckets as u32);
         let grants = can.tables.then(Grants::default);
         let has_tables = can.tables && is_long && seed % 17 % 4 != 2;
-        let levels = (can.levels && is_long && seed % 19 % 3 != 0).then(|| faults(seed));
+        let levels = (can.levels && is_long && !(seed % 19).is_multiple_of(3)).then(|| faults(seed));
         let mut options = Options::new().design(config.design).zone_size(ZONE).recovery_threads(2);
         options.free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
         // Puts are published before they return in one run of four, as papers have it.
@@ -158,7 +158,7 @@ impl Pool {
 
 /// The changes of levels that fail: none in half of the runs.
 fn faults(seed: u64) -> SimFaults {
-    let mut random = SmallRng::seed_from_u64(seed ^ u64::MAX / 3);
+    let mut random = SmallRng::seed_from_u64(seed ^ (u64::MAX / 3));
     let nth = random.random_range(1..5);
     match random.random_range(0..12) {
         0 | 1 => SimFaults { write: Some(nth), ..SimFaults::default() },

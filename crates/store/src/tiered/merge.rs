@@ -91,8 +91,9 @@ impl<'g, I: BothWays> Merge<'g, I> {
         while found.len() < limit {
             for layer in &mut self.layers {
                 layer.fill(sight)?;
-                while let Some(damage) = layer.next.pop_front_if(|next| next.is_err()) {
-                    found.extend(damage.err().map(Err));
+                while layer.next.front().is_some_and(Result::is_err) {
+                    let damage = layer.next.pop_front().and_then(Result::err);
+                    found.extend(damage.map(Err));
                     layer.fill(sight)?;
                 }
             }
