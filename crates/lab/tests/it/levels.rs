@@ -204,7 +204,7 @@ fn told_beside_a_dump(twin: Option<Twin>) -> usize {
         }
         writer.put(&key(number), &value(number, 1)).unwrap();
     }
-    scan.map(|pair| pair.unwrap()).count()
+    scan.filter(Result::is_ok).count()
 }
 
 /// A scan goes over the layers and the levels of one moment.
@@ -212,4 +212,21 @@ fn told_beside_a_dump(twin: Option<Twin>) -> usize {
 fn a_scan_beside_a_dump_misses_nothing() {
     assert_eq!(told_beside_a_dump(None), 10_100);
     assert!(told_beside_a_dump(Some(Twin::LevelsOfAnotherView)) < 10_100, "the twin misses keys");
+}
+
+/// The keys that are left when all have been deleted, and others were written since.
+fn left_by_a_range_delete(twin: Option<Twin>) -> usize {
+    let store = store_of(&simulated(twin));
+    let mut client = store.client();
+    fill(&mut client, &mut Model::new(), 0..20_000, 1);
+    client.delete_range(Bound::Unbounded, Bound::Unbounded).unwrap();
+    fill(&mut client, &mut Model::new(), 20_000..40_000, 1);
+    (0..20_000).filter(|number| client.get(&key(*number)).unwrap().is_some()).count()
+}
+
+/// A range tombstone stays in the list until the levels have none of its keys.
+#[test]
+fn a_range_delete_takes_the_keys_of_the_levels() {
+    assert_eq!(left_by_a_range_delete(None), 0);
+    assert!(left_by_a_range_delete(Some(Twin::RangeForgottenEarly)) > 0, "the twin forgets it");
 }

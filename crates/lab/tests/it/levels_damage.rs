@@ -210,7 +210,7 @@ fn a_key_whose_latest_record_is_lost_has_the_one_on_the_levels() {
     assert!(!report.damage.places.is_empty());
     let lost: Vec<_> = report.lost.iter().filter(|lost| lost.key == key(number)).collect();
     assert!(matches!(lost[..], [lost] if lost.instead == Instead::OlderValue), "{report:?}");
-    let generation = if number % 3 == 0 { 2 } else { 1 };
+    let generation = if number.is_multiple_of(3) { 2 } else { 1 };
     assert_eq!(found[0].get(&key(number)), Some(&value(number, generation)));
 }
 

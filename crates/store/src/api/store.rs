@@ -404,16 +404,3 @@ impl std::fmt::Debug for Store {
         f.debug_struct("Store").field("design", &self.design).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_device_has_no_folder_beside_it() {
-        assert_eq!(beside(Path::new("/dev/null")), None);
-        let folder = tempfile::tempdir().expect("a folder");
-        let pool = folder.path().join("pool");
-        assert_eq!(beside(&pool), Some(folder.path().join("pool.runs")));
-    }
-}

@@ -50,11 +50,11 @@ impl LevelsLeft {
     pub(super) fn ranges(&mut self) -> Vec<(u64, RangeTombstone)> {
         let LevelsLeft { of_tables, wrong } = self;
         let mut told = |error: RunsError| _ = wrong.insert(error.to_string());
-        let of_table = |(table, remains): (&u64, &Box<dyn Remains>)| {
-            let ranges = remains.ranges(&mut told).into_iter();
-            ranges.map(|range| (*table, range)).collect::<Vec<_>>()
-        };
-        of_tables.iter().flat_map(of_table).collect()
+        let mut all = Vec::new();
+        for (table, remains) in of_tables {
+            all.extend(remains.ranges(&mut told).into_iter().map(|range| (*table, range)));
+        }
+        all
     }
 
     /// Copies the keys of a table that memory does not have, and returns how many there are. `each` is told
