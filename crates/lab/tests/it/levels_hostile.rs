@@ -1,4 +1,5 @@
-//! Sequences of dumps, compactions, drops and openings that a reviewer of the levels of design `xp` has found.
+//! Sequences of dumps, compactions, drops and openings that a reviewer of the levels of design `xp` has
+//! found.
 
 use quipu::internals::TestForest;
 use quipu::{Design, Error, Options, Store};

@@ -1,7 +1,7 @@
 //! The costs of writes into memtables, counted exactly on the simulator.
 //!
-//! An item of r records over m tables takes one fence, and a chunk in whole lines for each table. A chunk has
-//! a header of 64 bytes. Each record takes 16 bytes, its key and its value, in units of 8.
+//! An item of r records over m tables takes one fence, and a chunk in whole lines for each table. A chunk
+//! has a header of 64 bytes. Each record takes 16 bytes, its key and its value, in units of 8.
 
 use crate::shared::cost;
 
@@ -86,9 +86,9 @@ fn a_range_of_any_size_is_deleted_by_one_chunk() {
     assert_eq!(client.pin().keys().count(), 1 + 110);
 }
 
-/// A dump reads every line of a record that stays once. The freeze ends the memtable; then the anchor, the word
-/// of the table, and the release of the memtable are written, however many records it has. Purge and compaction
-/// write nothing.
+/// A dump reads every line of a record that stays once. The freeze ends the memtable; then the anchor, the
+/// word of the table, and the release of the memtable are written, however many records it has. Purge and
+/// compaction write nothing.
 #[test]
 fn a_dump_reads_each_live_line_once_and_writes_a_few_words() {
     let forest = TestForest(Arc::new(SimForest::default()));

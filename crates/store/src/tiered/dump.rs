@@ -1,6 +1,7 @@
 //! From memory to the levels: freezing a layer, dumping it, and giving its memtables back.
 //!
-//! 1. **Freeze.** An empty layer enters the view, and the memtables of before end. All items of the old layer
+//! 1. **Freeze.** An empty layer enters the view, and the memtables of before end. All items of the old
+//! layer
 //!    are visible, and nobody writes to it any more.
 //! 2. **Dump.** The layer is read in order, in several ranges at a time, and written to files. Versions that
 //!    nobody reads are left out.
@@ -14,8 +15,9 @@
 //! have second copies of these records, with the same numbers. The next dump writes them again, and
 //! compaction drops what it meets twice.
 //!
-//! *A crash behind it* leaves memtables that recovery releases, whatever is left of them. They count together
-//! or not at all: no tombstone leaves before the value that it hides, as could happen without the word.
+//! *A crash behind it* leaves memtables that recovery releases, whatever is left of them. They count
+//! together or not at all: no tombstone leaves before the value that it hides, as could happen without the
+//! word.
 //!
 //! *Why the anchor.* An item may have a part in a table that is dumped, and another part elsewhere. Without
 //! the anchor the latter would look like an item of which a part is missing.
@@ -244,8 +246,8 @@ impl<I: BothWays> Tiers<I> {
         Ok(())
     }
 
-    /// The table to dump next: one whose dump has failed, or else the one that takes most zones, if any takes
-    /// one.
+    /// The table to dump next: one whose dump has failed, or else the one that takes most zones, if any
+    /// takes one.
     pub(super) fn to_dump(&self, dumping: &Dumping<I>) -> Option<Arc<Table<I>>> {
         let guard = dumping.participant.pin();
         let zones =
@@ -311,8 +313,8 @@ impl<I: BothWays> Tiers<I> {
         let participant = self.epochs.register();
         let _guard = participant.pin();
         table.check()?;
-        // SAFETY: zones of a frozen layer are released by its dump, which this is. Or its table is dropped, and
-        // readers have left: this one is pinned, and has looked. Each zone has a record.
+        // SAFETY: zones of a frozen layer are released by its dump, which this is. Or its table is dropped,
+        // and readers have left: this one is pinned, and has looked. Each zone has a record.
         let first = zones.iter().filter_map(|zone| unsafe { self.log.heap().first_key(*zone) });
         let mut keys: Vec<Vec<u8>> = first.collect();
         keys.sort_unstable();
