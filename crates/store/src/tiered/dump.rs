@@ -1,8 +1,7 @@
 //! From memory to the levels: freezing a layer, dumping it, and giving its memtables back.
 //!
 //! 1. **Freeze.** An empty layer enters the view, and the memtables of before end. All items of the old
-//! layer
-//!    are visible, and nobody writes to it any more.
+//!    layer are visible, and nobody writes to it any more.
 //! 2. **Dump.** The layer is read in order, in several ranges at a time, and written to files. Versions that
 //!    nobody reads are left out.
 //! 3. **Publish.** The files get their names, all at once.
