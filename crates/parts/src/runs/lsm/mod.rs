@@ -6,15 +6,15 @@
 //! - *Numbers.* The library counts its own changes below 2^40, and our numbers are 2^40 higher. With 2^40 as
 //!   the watermark it purges nothing by itself, and keeps no old file.
 //! - *Kinds.* For the library all entries are values: it drops tombstones of its own before a filter sees
-//!   them. The kind and the number stand in the value ([`entry`]).
-//! - *Purge.* One filter for each compaction takes away entries ([`purge`]).
-//! - *Reads* go over a list of tables of our own ([`levels`], [`scan`]), since the library reads under a lock
+//!   them. The kind and the number stand in the value (`entry`).
+//! - *Purge.* One filter for each compaction takes away entries (`purge`).
+//! - *Reads* go over a list of tables of our own (`levels`, `scan`), since the library reads under a lock
 //!   that it holds while it syncs files.
 //! - *Files* are removed by the one who drops the last list with them. So the tree keeps every list that it
-//!   has handed out, and only a compaction drops those that nobody else has ([`tree`]).
+//!   has handed out, and only a compaction drops those that nobody else has (`tree`).
 //! - *Order.* Nothing in the library checks it: tables in a wrong order are not found. So it is asserted
 //!   here.
-//! - *Names.* A publication that failed may have happened. The file `current` tells ([`files`]), and if so,
+//! - *Names.* A publication that failed may have happened. The file `current` tells (`files`), and if so,
 //!   nothing may be changed any more, since the next change would overwrite a file in place.
 //! - *Runs of the first level* are counted by one byte in the library's file of names. A publication is
 //!   refused long before.
