@@ -40,8 +40,9 @@ impl<I: BothWays> Tiers<I> {
         key: &[u8],
         at: u64,
     ) -> Result<Option<Found<'g>>, Error> {
+        let view = table.view(guard);
         table.check()?;
-        self.get_near(guard, table, (table.view(guard), None), key, at)
+        self.get_near(guard, table, (view, None), key, at)
     }
 
     #[inline(always)]
@@ -72,6 +73,7 @@ impl<I: BothWays> Tiers<I> {
                 match self.get_below(guard, table, view, bytes, at)? {
                     Below::Expired(number) if expired.replace(number) != Some(number) => {
                         (view, near) = (table.view(guard), None);
+                        table.check()?;
                         continue;
                     }
                     Below::Value(found) => return Ok(Some(found)),
@@ -91,6 +93,7 @@ impl<I: BothWays> Tiers<I> {
                     && expired.replace(version.number) != Some(version.number) =>
                 {
                     (view, near) = (table.view(guard), None);
+                    table.check()?;
                 }
                 found => return Ok(found.map(Found::from)),
             }
@@ -108,6 +111,7 @@ impl<I: BothWays> Tiers<I> {
         near: Near,
     ) -> Result<(u64, Option<Found<'g>>), Error> {
         let view = table.view(guard);
+        table.check()?;
         let number_of = |found| self.number_of(guard, found);
         let at = (guard, key, near.of(&view.active));
         let mut found = view.active.versions.get(at, || u64::MAX, number_of)?;
@@ -196,8 +200,8 @@ impl<I: BothWays> Tiers<I> {
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
         let (guard, table) = (session.participant.pin_to_read(), &*session.table);
-        table.check()?;
         let (view, mut near) = (table.view(&guard), [None; AT_ONCE]);
+        table.check()?;
         let versions = &view.active.versions;
         for (near, bytes) in near.iter_mut().zip(keys) {
             *near = versions.index().prefetch(Key { bytes, hash: 0 });

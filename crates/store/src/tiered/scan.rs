@@ -61,12 +61,12 @@ impl<'g, I: BothWays> Scan<'g, I> {
         from: Bound<Cow<'g, [u8]>>,
         to: Bound<Cow<'g, [u8]>>,
     ) -> Result<Scan<'g, I>, Error> {
-        table.check()?;
         let now = tiers.region().now();
         let snapshot = (at == NOW).then(|| tiers.snapshots.take(|| tiers.log.visible()));
         let at = snapshot.as_ref().map_or(at, Snapshot::number);
         // Behind the number: all items up to it are in a layer of this view, or on its levels.
         let view = table.view(guard);
+        table.check()?;
         Ok(Scan {
             tiers,
             guard,
