@@ -47,8 +47,8 @@ struct All<I: BothWays> {
 }
 
 impl<I: BothWays> Table<I> {
-    /// Refuses a table that has been dropped. A caller who is pinned may read its memtables otherwise. It asks
-    /// behind its look at the view, from which a drop takes the levels.
+    /// Refuses a table that has been dropped. A caller who is pinned may read its memtables otherwise. It
+    /// asks behind its look at the view, from which a drop takes the levels.
     #[inline(always)]
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.is_dropped.load(Ordering::Acquire) { Err(Error::TableDropped) } else { Ok(()) }
