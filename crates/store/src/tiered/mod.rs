@@ -12,8 +12,8 @@
 //! - Readers lock nothing. They find the versions of a key first and read the visible number then: the newest
 //!   version up to it is the key's. Iterators and snapshots announce a number, and see the state at it.
 //! - A memtable that is mostly superseded is *rewritten*: its live records are written anew as any write, and
-//!   when nobody reads it any more it is released ([`rewrite`]). The paper moves memtables to an SSD instead;
-//!   that is the next step of this design.
+//!   when nobody reads it any more it is released ([`rewrite`]). When half of a pool is used otherwise, a
+//!   table is dumped into levels on an SSD ([`dump`]).
 //!
 //! Source: Yan et al., "Revisiting the Design of LSM-tree Based OLTP Storage Engine with Persistent Memory",
 //! VLDB 2021, sections 3.1 and 3.2. [`crate::designs::xp`] names its parts.
