@@ -336,7 +336,7 @@ pub enum Twin {
     RangeSweptEarly,
     /// At recovery, a copy of a range tombstone deletes what was written before the copy.
     RangeCopyRenewed,
-    /// A rewrite leaves tombstones behind although the levels have what they hide.
+    /// A rewrite leaves tombstones behind although the levels have the values that they hide.
     LevelsForgotten,
     /// A range tombstone leaves the list when its keys are swept from memory.
     RangeForgottenEarly,
@@ -348,7 +348,7 @@ pub enum Twin {
     FlushedNotNoted,
     /// A layer is dumped although items that were granted before the freeze are not published.
     FrozenEarly,
-    /// A dump leaves deletions out although the levels have what they delete.
+    /// A dump leaves deletions out although the levels have the values that they delete.
     DeletionsNotDumped,
     /// A dump leaves range tombstones out.
     RangesNotDumped,

@@ -1,6 +1,6 @@
 //! Bytes that this process reads from disks and writes to them, by the kernel's count.
 //!
-//! Linux counts for a process, with all of its threads, whatever it fetches from the storage layer: reads
+//! Linux counts for a process, with all of its threads, all that it fetches from the storage layer: reads
 //! that the page cache answers, and file systems in memory, do not count. Writes count when a page becomes
 //! dirty, so a page that is written twice before it reaches the disk counts once. Elsewhere, and where the
 //! kernel keeps no such account, there is no count.

@@ -72,7 +72,7 @@ impl<'a> Phase<'a> {
         Phase { calls, lasts: Some(Duration::from_secs(seconds)), ..self }
     }
 
-    /// Its length for those who wait: in seconds if the clock ends it.
+    /// Its length for a progress bar: in seconds if the clock ends it.
     fn steps(&self) -> u64 {
         self.lasts.map_or(self.calls * self.operations_per_call, |time| time.as_secs())
     }

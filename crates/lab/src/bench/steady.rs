@@ -1,7 +1,7 @@
 //! Puts and gets for a fixed time: how steady a store is.
 //!
-//! The mean of a run hides the moments in which a store does something else: compacts, flushes, waits for its
-//! disk. So each operation is timed, throughput is told by the second, and operations that stalled are
+//! The mean of a run hides the moments in which a store does something else: compacts, flushes, waits for
+//! its disk. So each operation is timed, throughput is told by the second, and operations that stalled are
 //! counted beside a control that tells the stalls of the machine (see `stalls`). The benchmark's own work on
 //! keys and values is outside of latencies, and inside of the throughput.
 //!
@@ -62,8 +62,8 @@ impl SteadyLoad {
     }
 }
 
-/// Loads the records into each design and puts and gets for the time of the load. Hands over one row for each
-/// design.
+/// Loads the records into each design and puts and gets for the time of the load. Hands over one row for
+/// each design.
 ///
 /// # Errors
 /// As for [`ops`](super::ops()).
@@ -83,8 +83,8 @@ pub fn steady(
     Ok(())
 }
 
-/// The same on any engine, whatever designs the settings name. Its limits are measured if there is something
-/// to measure them with.
+/// The same on any engine; the designs of the settings do not count. Its limits are measured if there is
+/// something to measure them with.
 pub fn steady_of<E: Engine>(
     config: &Config,
     load: &SteadyLoad,

@@ -4,7 +4,7 @@ use quipu::Store;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Where the observer of a run can look at what is going on.
+/// The state of a run, for its observer.
 #[derive(Default)]
 pub(super) struct Stage {
     /// The store while it is being worked on.

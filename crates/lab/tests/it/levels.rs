@@ -197,7 +197,7 @@ fn told_beside_a_dump(twin: Option<Twin>) -> usize {
     let scan = guard.range(Bound::Unbounded, Bound::Unbounded).unwrap();
     let dumped = store.stats().dumped_bytes;
     // The guard keeps the room that is given back, so little more may be written.
-    // Keys of their own: what is superseded would be rewritten, and wait for the guard in place of a dump.
+    // Keys of their own: memtables of superseded records would be rewritten in place of a dump.
     for number in 20_000.. {
         if store.stats().dumped_bytes > dumped {
             break;

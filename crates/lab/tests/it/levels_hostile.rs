@@ -168,7 +168,7 @@ fn a_table_may_be_dropped_while_its_levels_are_compacted() {
     *watched.compacts.lock().unwrap() = Some(Box::new(move || dropper.drop_table(&table).unwrap()));
     store.compact().unwrap();
     assert!(matches!(client.get(b"a key"), Err(Error::TableDropped)));
-    // The next compactions remove what has been dropped.
+    // The next compactions remove dropped levels.
     store.compact().unwrap();
     store.compact().unwrap();
     assert_eq!(watched.trees(), 0);
@@ -244,7 +244,7 @@ fn an_old_copy_of_a_pool_takes_nothing_from_newer_levels() {
     assert!(client.get(&key(0)).unwrap().is_some());
 }
 
-/// Levels that were named before any word said so are copies. What happens to the table without them counts.
+/// Levels that were named before any word said so are copies. Changes of the table without them count.
 #[test]
 fn levels_that_no_word_names_do_not_come_back() {
     let (region, watched) = (Region::dram(POOL, Pages::Ordinary).unwrap(), Watched::default());

@@ -119,7 +119,7 @@ impl<T> Ring<T> {
     ///
     /// # Errors
     /// If the ring is poisoned.
-    #[inline]
+    #[inline(always)]
     pub fn turn(&self) -> Result<Turn<'_, T>, Poisoned> {
         let queue = self.tickets.as_ref().map(Queue::wait);
         let mut waiter = Waiter::default();

@@ -235,7 +235,7 @@ pub trait Runs: Send + Sync {
 
 /// An immutable list of runs.
 pub trait Levels: Send + Sync {
-    /// The newest record of a key up to a number; its value is put behind what `out` has. Deletions are
+    /// The newest record of a key up to a number; its value is put behind the bytes of `out`. Deletions are
     /// answers.
     ///
     /// # Errors
@@ -260,7 +260,7 @@ pub trait Levels: Send + Sync {
     /// Those of the system, and damage.
     fn check(&self, each: &mut dyn FnMut(&[u8], &Head)) -> Result<(), RunsError>;
 
-    /// The highest number of what is left.
+    /// The highest number of its records.
     fn highest(&self) -> Option<u64>;
 
     /// The lowest id of a run that may have keys of this range.

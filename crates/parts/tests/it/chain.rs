@@ -211,6 +211,7 @@ fn a_memtable_ends_at_the_end_of_an_item() {
         }
         let publish = |written: &Written<'_>| {
             if written.table == 0 {
+                next.clear();
                 next.chunk(1).push(&Content::value(b"next", b""));
                 own.write(&mut next, Supply::default(), |_| {}, |_| {}).expect("room");
             }
@@ -233,6 +234,7 @@ fn a_close_leaves_nothing_to_recovery() {
     let (own, _) = log(&space, 1, Grants::default());
     let mut item = Item::default();
     for nth in 0..3 * u64::from(SLOTS) * ZONE / 500 {
+        item.clear();
         item.chunk(0).push(&Content::value(&nth.to_le_bytes(), &[1; 400]));
         own.write(&mut item, Supply::default(), |_| {}, |_| {}).expect("room");
     }

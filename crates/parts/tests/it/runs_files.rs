@@ -125,7 +125,7 @@ fn some_records() -> Vec<LevelRecord> {
     (0..60u64).map(|at| value(format!("key {at:02}").as_bytes(), at + 1)).collect()
 }
 
-/// Reads all in all ways; what is found must be right.
+/// Reads all in all ways; every answer must be right.
 fn read_all(place: &Folder) -> Result<(), RunsError> {
     let runs = LsmForest::open(place.0.path(), settings())?.open(TABLE)?;
     let (levels, expected) = (runs.levels(), some_records());

@@ -1,7 +1,7 @@
-//! Reading the levels of a table, for keys that its layers in memory do not have.
+//! Reading the places that are older than the active layer: a frozen one, and the levels.
 
 use super::Tiers;
-use super::read::Found;
+use super::read::{Found, Hit};
 use super::table::Table;
 use super::view::View;
 use crate::engine::NOW;
@@ -10,41 +10,85 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::index::BothWays;
 use quipu_parts::record::Kind;
 
-/// The record of a key on the levels, as readers see it.
-pub(super) enum Below<'g> {
-    /// None, or a deletion.
-    Nothing,
-    /// One of this number that has expired.
-    Expired(u64),
-    Value(Found<'g>),
-}
-
 impl<I: BothWays> Tiers<I> {
-    /// The value of a key on the levels at a number, or [`NOW`].
+    /// The value at a number, or [`NOW`], of a key that the active layer of this view does not have, or whose
+    /// record of this number has expired there.
     #[inline(never)]
-    pub(super) fn get_below<'g>(
+    pub(super) fn get_further<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        table: &'g Table<I>,
+        (view, expired): (&'g View<I>, Option<u64>),
+        key: &[u8],
+        at: u64,
+    ) -> Result<Option<Found<'g>>, Error> {
+        let mut hit = match expired {
+            None => self.get_older(guard, table, view, key, at)?,
+            Some(number) => Hit::Expired(number),
+        };
+        let mut seen = None;
+        loop {
+            match hit {
+                Hit::Value(found) => return Ok(Some(found)),
+                // It has expired since it was found, and may have been overwritten before it did, perhaps in
+                // a newer layer.
+                Hit::Expired(number) if seen.replace(number) != Some(number) => {
+                    let view = table.view(guard);
+                    table.check()?;
+                    hit = match self.get_in(guard, table, (&view.active, None), key, at)? {
+                        Hit::Nothing => self.get_older(guard, table, view, key, at)?,
+                        Hit::Deleted => return Ok(None),
+                        Hit::Expired(number) => Hit::Expired(number),
+                        Hit::Value(record) => return Ok(Some(record.into())),
+                    };
+                }
+                Hit::Expired(_) | Hit::Deleted | Hit::Nothing => return Ok(None),
+            }
+        }
+    }
+
+    /// The value of a key that the active layer does not have.
+    fn get_older<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        table: &'g Table<I>,
+        view: &'g View<I>,
+        key: &[u8],
+        at: u64,
+    ) -> Result<Hit<Found<'g>>, Error> {
+        let Some(frozen) = &view.frozen else { return self.get_below(guard, table, view, key, at) };
+        Ok(match self.get_in(guard, table, (frozen, None), key, at)? {
+            Hit::Nothing => return self.get_below(guard, table, view, key, at),
+            Hit::Deleted => Hit::Deleted,
+            Hit::Expired(number) => Hit::Expired(number),
+            Hit::Value(record) => Hit::Value(record.into()),
+        })
+    }
+
+    /// The value of a key on the levels at a number, or [`NOW`].
+    fn get_below<'g>(
         &self,
         guard: &Guard<'_>,
         table: &Table<I>,
         view: &View<I>,
         key: &[u8],
         at: u64,
-    ) -> Result<Below<'g>, Error> {
-        let (Some(levels), mut value) = (&view.levels, Vec::new()) else { return Ok(Below::Nothing) };
+    ) -> Result<Hit<Found<'g>>, Error> {
+        let (Some(levels), mut value) = (&view.levels, Vec::new()) else { return Ok(Hit::Nothing) };
         // All that is on the levels was visible before they were made.
         let Some(head) = levels.get(key, if at == NOW { u64::MAX } else { at }, &mut value)? else {
-            return Ok(Below::Nothing);
+            return Ok(Hit::Nothing);
         };
         // Versions, range tombstones, visible number: in this order (see `ranges`).
         let list = table.ranges.get(guard);
         let up_to = if at == NOW { self.log.visible() } else { at };
         if head.kind != Kind::Value || list.is_some_and(|list| list.deletes(key, head.number, up_to)) {
-            return Ok(Below::Nothing);
+            return Ok(Hit::Deleted);
         }
         if head.expires != 0 && head.expires <= self.region().now() {
-            return Ok(Below::Expired(head.number));
+            return Ok(Hit::Expired(head.number));
         }
-        Ok(Below::Value(Found { value: value.into(), version: head.version, expires: head.expires }))
+        Ok(Hit::Value(Found { value: value.into(), version: head.version, expires: head.expires }))
     }
 
     /// As [`newest`](Tiers::newest), of a key that no layer has.
@@ -56,10 +100,7 @@ impl<I: BothWays> Tiers<I> {
         view: &View<I>,
         key: &[u8],
     ) -> Result<(u64, Option<Found<'g>>), Error> {
-        let found = match self.get_below(guard, table, view, key, NOW)? {
-            Below::Value(found) => found,
-            Below::Expired(_) | Below::Nothing => return Ok((0, None)),
-        };
+        let Hit::Value(found) = self.get_below(guard, table, view, key, NOW)? else { return Ok((0, None)) };
         // One that deletes it and is not visible yet was granted before this moment.
         let list = table.ranges.get(guard);
         let is_deleted = list.is_some_and(|list| list.deletes(key, found.version, u64::MAX));

@@ -119,6 +119,7 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
         if matches!(site.how, How::New) && space.zone_count() <= reserve + 1 {
             return Err(Error::no_room_in(&space));
         }
+        let low_water = low_water(space.zone_count(), reserve, (forest.is_some(), testing.dump_at));
         let (epochs, anchor) = (Collector::new(), recovery::anchor(&heap));
         let (tables, anchor) = match site.how {
             How::Unrecovered => (
@@ -135,11 +136,12 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
             stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
             snapshots: Snapshots::default(),
             rewriter: Rewriter::new(&epochs),
-            dumper: Dumper::new(forest, site.options.recovery_threads, testing.dump_at, &epochs),
+            dumper: Dumper::new(forest, site.options.recovery_threads, &epochs),
             compactor: Compactor::new(&epochs),
             epochs,
             admission: Arc::default(),
             reserve,
+            low_water,
             reserve_of_moves,
             verify_reads: site.options.verify_reads,
             twin: testing.twin,
@@ -157,6 +159,16 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
             (report, _) => report.unwrap_or_default(),
         };
         Ok(Opened { engine: Arc::new(tiers), recovery })
+    }
+}
+
+/// Free zones below which room is made ahead of need: half of those that puts use, if there are levels to
+/// dump to, or all but so many.
+fn low_water(zones: u32, reserve: u32, (has_levels, dump_at): (bool, Option<u32>)) -> u32 {
+    match (has_levels, dump_at) {
+        (true, Some(used)) => zones - used,
+        (true, None) => reserve + zones.saturating_sub(reserve) / 2,
+        (false, _) => reserve + (zones / 16).max(1),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A store of memtables as its clients see it: where the types of the walk end.
 
+use super::read::Found;
 use super::scan::Scan;
 use super::table::Table;
 use super::{Session as Own, Tiers};
@@ -83,10 +84,15 @@ impl<I: BothWays + Imaged + 'static> engine::Session for TieredClient<I> {
 
     fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         let guard = self.own.participant.pin_to_read();
-        let found = self.tiers.get(&guard, &self.own.table, key, NOW)?;
-        out.clear();
-        found.iter().for_each(|record| out.extend_from_slice(&record.value));
-        Ok(found.is_some())
+        let show = |found: Found<'_>| {
+            out.clear();
+            out.extend_from_slice(&found.value);
+        };
+        let is_there = self.tiers.get(&guard, &self.own.table, key, NOW, show)?.is_some();
+        if !is_there {
+            out.clear();
+        }
+        Ok(is_there)
     }
 
     fn get_many(
@@ -115,14 +121,13 @@ impl<I: BothWays + Imaged + 'static> engine::Session for TieredClient<I> {
     }
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
-        let found = self.tiers.get(pinned.to_read(), &self.own.table, key, pinned.at)?;
-        Ok(found.map(|found| found.value))
+        self.tiers.get(pinned.to_read(), &self.own.table, key, pinned.at, |found| found.value)
     }
 
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
-        let found = self.tiers.get(pinned.to_read(), &self.own.table, key, pinned.at)?;
-        Ok(found
-            .map(|record| Head { expiry: Expiry::of_field(record.expires), version: Some(record.version) }))
+        let show =
+            |found: Found<'_>| Head { expiry: Expiry::of_field(found.expires), version: Some(found.version) };
+        self.tiers.get(pinned.to_read(), &self.own.table, key, pinned.at, show)
     }
 
     fn has_versions(&self) -> bool {

@@ -53,6 +53,27 @@ impl Compactor {
     }
 }
 
+impl Compacting {
+    /// Lets those range tombstones of a table go of whose range no run is below their base.
+    fn let_go<I: BothWays>(&self, guard: &Guard<'_>, table: &Table<I>) {
+        let (view, ranges) = (table.view(guard), table.ranges.get(guard));
+        for range in ranges.into_iter().flat_map(|list| list.iter()) {
+            let number = range.number;
+            let mut below = table.ranges.below();
+            let own = below.iter_mut().find(|below| below.number == number && !below.leaves);
+            let Some((own, base)) = own.and_then(|own| own.base.map(|base| (own, base))) else { continue };
+            let lowest = view.levels.as_ref().and_then(|levels| levels.lowest_id(range));
+            if lowest.is_some_and(|lowest| lowest < base) {
+                continue;
+            }
+            own.leaves = true;
+            let (ripe, done) = (self.ripe.clone(), (table.subtable.created, number));
+            // A reader may have found a record in an old run, and look at the list next.
+            guard.defer_to_anyone(Box::new(move || ripe.lock().push(done)));
+        }
+    }
+}
+
 impl<I: BothWays> Tiers<I> {
     /// A piece of the work of the thread that compacts.
     pub(super) fn compact_ahead(&self) -> Progress {
@@ -79,6 +100,7 @@ impl<I: BothWays> Tiers<I> {
     pub(super) fn compact_step(&self, how: Compact) -> Result<bool, Error> {
         let Some(mut compacting) = self.compactor.state.try_lock() else { return Ok(false) };
         self.remove_dropped();
+        self.forget_ranges(&compacting);
         let mut has_worked = false;
         for table in self.tables.all() {
             has_worked |= self.compact_table(&mut compacting, &table, how)?;
@@ -103,15 +125,9 @@ impl<I: BothWays> Tiers<I> {
         table: &Arc<Table<I>>,
         how: Compact,
     ) -> Result<bool, Error> {
-        let Compacting { participant, ripe } = compacting;
-        participant.collect();
-        for (id, number) in std::mem::take(&mut *ripe.lock()) {
-            let Ok(table) = self.tables.created(id) else { continue };
-            table.ranges.remove(&participant.pin(), number);
-            table.ranges.below().retain(|below| below.number != number);
-        }
+        let participant = &compacting.participant;
         let Some(levels) = table.view(&participant.pin()).levels.clone() else { return Ok(false) };
-        let runs = levels.runs.clone();
+        let runs = &levels.runs;
         for range in self.based(&participant.pin(), table, &levels) {
             let alone = table.changing.lock();
             let newer = self.twin == Some(Twin::NewerRunsDropped);
@@ -119,36 +135,36 @@ impl<I: BothWays> Tiers<I> {
             let dropped = runs.drop_range(&range.from, &range.to, below)?;
             drop(alone);
             if dropped > 0 {
-                table.use_levels(&participant.pin(), &runs);
+                table.use_levels(&participant.pin(), runs);
             }
         }
+        let compacted = runs.compact(how, self.purge_of(participant, table))?;
+        let guard = participant.pin();
+        if compacted.has_worked {
+            table.use_levels(&guard, runs);
+        }
+        compacting.let_go(&guard, table);
+        Ok(compacted.has_worked)
+    }
+
+    /// The records of a table that a dump or a compaction which begins now may leave out.
+    pub(super) fn purge_of(&self, participant: &Participant, table: &Table<I>) -> Purge {
         let mut purge = Purge { now: self.region().now(), ..Purge::default() };
         // In this order: each range tombstone that is visible is in the list, or has left it.
         self.snapshots.horizon(|| self.log.visible(), &mut purge.horizon);
         purge.ranges = table.ranges.get(&participant.pin()).cloned().unwrap_or_default();
-        let compacted = runs.compact(how, purge)?;
-        let guard = participant.pin();
-        if compacted.has_worked {
-            table.use_levels(&guard, &runs);
+        purge
+    }
+
+    /// Takes range tombstones off the lists that delete nothing any more, and that readers have left.
+    fn forget_ranges(&self, compacting: &Compacting) {
+        let Compacting { participant, ripe } = compacting;
+        participant.collect();
+        for (id, number) in std::mem::take(&mut *ripe.lock()) {
+            let Ok(table) = self.tables.created(id) else { continue };
+            table.ranges.remove(&participant.pin(), number);
+            table.ranges.below().retain(|below| below.number != number);
         }
-        let is_left = |range: &RangeTombstone, base| {
-            let lowest = table.view(&guard).levels.as_ref().and_then(|levels| levels.lowest_id(range));
-            lowest.is_some_and(|lowest| lowest < base)
-        };
-        let ranges = table.ranges.get(&guard).into_iter().flat_map(|list| list.iter());
-        for range in ranges {
-            let number = range.number;
-            let mut below = table.ranges.below();
-            let own = below.iter_mut().find(|below| below.number == number && !below.leaves);
-            let Some(own) = own.filter(|own| own.base.is_some_and(|base| !is_left(range, base))) else {
-                continue;
-            };
-            own.leaves = true;
-            let (ripe, done) = (ripe.clone(), (table.subtable.created, number));
-            // A reader may have found a record in an old run, and look at the list next.
-            guard.defer_to_anyone(Box::new(move || ripe.lock().push(done)));
-        }
-        Ok(compacted.has_worked)
     }
 
     /// Gives a base to those range tombstones of a table that may have one, and returns them.

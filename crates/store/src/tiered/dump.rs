@@ -12,9 +12,10 @@
 //!
 //! *A crash before the word* leaves the memtables as they are. If the files have names already, the levels
 //! have second copies of these records, with the same numbers. The next dump writes them again, and
-//! compaction drops what it meets twice.
+//! compaction drops records that it meets twice. Levels of a table without a word are copies alone, and an
+//! opening removes them.
 //!
-//! *A crash behind it* leaves memtables that recovery releases, whatever is left of them. They count
+//! *A crash behind it* leaves memtables that recovery releases, also in parts. They count
 //! together or not at all: no tombstone leaves before the value that it hides, as could happen without the
 //! word.
 //!
@@ -38,7 +39,7 @@ use quipu_parts::index::BothWays;
 use quipu_parts::runs::{Forest, Part, Purge, Runs};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinGuard, SpinLock};
-use quipu_parts::versions::{Horizon, RangeTombstone};
+use quipu_parts::versions::RangeTombstone;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,8 +54,6 @@ pub(super) struct Dumper<I: BothWays> {
     pub(super) bell: Arc<Bell>,
     /// Threads of a dump.
     threads: usize,
-    /// Zones in use at which a layer is dumped, if it is not half of them.
-    pub(super) at: Option<u32>,
     state: SpinLock<Dumping<I>>,
     /// The failure after which the levels take no more changes.
     stopped: SpinLock<Option<String>>,
@@ -71,16 +70,11 @@ pub(super) struct Dumping<I: BothWays> {
 }
 
 impl<I: BothWays> Dumper<I> {
-    pub(super) fn new(
-        forest: Option<Arc<dyn Forest>>,
-        threads: usize,
-        at: Option<u32>,
-        epochs: &Collector,
-    ) -> Dumper<I> {
+    pub(super) fn new(forest: Option<Arc<dyn Forest>>, threads: usize, epochs: &Collector) -> Dumper<I> {
         let state = SpinLock::new(Dumping { participant: epochs.register(), gone: Vec::new() });
         let (bell, stopped, pace) = (Arc::default(), SpinLock::default(), Pace::default());
         let [failed, dumped_bytes] = [AtomicU64::new(0), AtomicU64::new(0)];
-        Dumper { forest, bell, threads, at, state, stopped, failed, pace, dumped_bytes }
+        Dumper { forest, bell, threads, state, stopped, failed, pace, dumped_bytes }
     }
 
     /// Whether the store has levels.
@@ -182,6 +176,7 @@ impl<I: BothWays> Tiers<I> {
         Ok(())
     }
 
+    /// Steps 2 to 5, of a table that is frozen.
     fn dump_frozen(&self, dumping: &mut Dumping<I>, table: &Arc<Table<I>>) -> Result<(), Error> {
         // A freeze that was cut off by a poisoned order has left items that never become visible.
         self.log.granted()?;
@@ -197,18 +192,29 @@ impl<I: BothWays> Tiers<I> {
             }
             (None, None) => return Ok(()),
         };
-        let leaves_out = self.twin == Some(Twin::DeletionsNotDumped);
-        let (runs, is_last) = (levels.runs.clone(), levels.is_empty() || leaves_out);
-        let list = table.ranges.get(&guard).cloned().unwrap_or_default();
         drop(guard);
-        let mut purge = Purge { horizon: Horizon::default(), ranges: list, now: self.region().now() };
-        self.snapshots.horizon(|| self.log.visible(), &mut purge.horizon);
+        let leaves_out = self.twin == Some(Twin::DeletionsNotDumped);
+        let (runs, is_last) = (&levels.runs, levels.is_empty() || leaves_out);
+        let purge = self.purge_of(&dumping.participant, table);
         let zones = self.zones_of(table, frozen.above..boundary);
         let held = self.log.heap().usage().of_all(zones.iter().copied(), purge.now);
         self.dumper.pace.begin(zones.len() as u32, held.packed, purge.now);
-        let parts = self.write_layer((table, &frozen, &zones), &*runs, purge, is_last);
+        let parts = self.write_layer((table, &frozen, &zones), &**runs, purge, is_last);
         self.dumper.pace.end(self.region().now());
-        let parts = parts?;
+        self.publish(dumping, table, (runs, parts?), boundary)?;
+        dumping.gone.push(frozen);
+        Ok(())
+    }
+
+    /// Steps 3 to 5: names the parts of a frozen layer, whose memtables are below the boundary, and lets it
+    /// go.
+    fn publish(
+        &self,
+        dumping: &Dumping<I>,
+        table: &Arc<Table<I>>,
+        (runs, parts): (&Arc<dyn Runs>, Vec<Part>),
+        boundary: u64,
+    ) -> Result<(), Error> {
         let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
         let _alone = table.changing.lock();
         if let Err(error) = table.check() {
@@ -238,9 +244,8 @@ impl<I: BothWays> Tiers<I> {
         }
         let guard = dumping.participant.pin();
         let active = table.view(&guard).active.clone();
-        table.view.replace(&guard, Some(View { active, frozen: None, levels: Some(LevelsInUse::of(&runs)) }));
+        table.view.replace(&guard, Some(View { active, frozen: None, levels: Some(LevelsInUse::of(runs)) }));
         self.retire_all(&guard, flushed);
-        dumping.gone.push(frozen);
         self.dumper.dumped_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }

@@ -76,8 +76,8 @@ impl<I: BothWays> Tiers<I> {
             }
             table.use_levels(&participant.pin(), &runs);
         }
-        // Those of tables that have been dropped, and copies of what the pool still has whole. A pool that is
-        // older than its levels does not know all tables.
+        // Those of tables that have been dropped, and copies of records that the pool still has. A pool that
+        // is older than its levels does not know all tables.
         let is_used = |tree: &u64| {
             tables.iter().any(|table| table.subtable.created == *tree && table.subtable.flushed != 0)
         };

@@ -14,6 +14,7 @@ use quipu_parts::versions::{Look, Noted, Version};
 use std::collections::VecDeque;
 use std::iter::Peekable;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// Keys that are looked up together in a layer.
 const AT_ONCE: usize = 32;
@@ -71,7 +72,7 @@ impl<'g, I: BothWays> Merge<'g, I> {
         cursor: impl Fn(&Layer<I>) -> Cursor<I>,
         levels: Option<LevelScan<'g>>,
     ) -> Merge<'g, I> {
-        let scan = |layer: &'g std::sync::Arc<Layer<I>>| LayerScan {
+        let scan = |layer: &'g Arc<Layer<I>>| LayerScan {
             layer,
             cursor: cursor(layer),
             next: VecDeque::new(),

@@ -79,6 +79,8 @@ pub(crate) struct Tiers<I: BothWays> {
     admission: Arc<Admission>,
     /// Zones that puts leave free.
     reserve: u32,
+    /// Free zones below which room is made ahead of need.
+    low_water: u32,
     /// Zones that deletions leave free: a memtable can be rewritten in them.
     reserve_of_moves: u32,
     verify_reads: bool,
@@ -98,6 +100,7 @@ pub(crate) struct Session<I: BothWays> {
 /// have grown.
 #[derive(Default)]
 struct Writer {
+    /// The item that is being written, or the last one.
     item: Item,
     horizon: Horizon,
     retired: Retired,

@@ -1,8 +1,7 @@
 //! Reading keys: of now, or of a number.
 
-use super::below::Below;
 use super::table::Table;
-use super::view::View;
+use super::view::{Layer, View};
 use super::write::Near;
 use super::{Session, Tiers};
 use crate::engine::{AT_ONCE, NOW};
@@ -13,6 +12,16 @@ use quipu_parts::index::{BothWays, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::versions::Version;
 use std::borrow::Cow;
+
+/// The newest record of a key in a place, as a reader sees it.
+pub(super) enum Hit<T> {
+    /// The place has none.
+    Nothing,
+    Deleted,
+    /// One of this number that has expired.
+    Expired(u64),
+    Value(T),
+}
 
 /// The value of a key, in memory or a copy of one on the levels.
 pub(super) struct Found<'g> {
@@ -31,73 +40,72 @@ impl<'g> From<RecordFound<'g>> for Found<'g> {
 }
 
 impl<I: BothWays> Tiers<I> {
-    /// The value of a key at a number, or [`NOW`], unless it is deleted or has expired.
+    /// Shows the value of a key at a number, or [`NOW`], unless it is deleted or has expired.
     #[inline(always)]
-    pub(super) fn get<'g>(
+    pub(super) fn get<'g, T>(
         &'g self,
         guard: &'g Guard<'_>,
         table: &'g Table<I>,
         key: &[u8],
         at: u64,
-    ) -> Result<Option<Found<'g>>, Error> {
+        show: impl FnOnce(Found<'g>) -> T,
+    ) -> Result<Option<T>, Error> {
         let view = table.view(guard);
         table.check()?;
-        self.get_near(guard, table, (view, None), key, at)
+        self.get_near(guard, table, (view, None), key, at, show)
     }
 
     #[inline(always)]
-    fn get_near<'g>(
+    fn get_near<'g, T>(
         &'g self,
         guard: &'g Guard<'_>,
         table: &'g Table<I>,
-        (mut view, mut near): (&'g View<I>, Option<u64>),
+        (view, near): (&'g View<I>, Option<u64>),
         bytes: &[u8],
         at: u64,
-    ) -> Result<Option<Found<'g>>, Error> {
+        show: impl FnOnce(Found<'g>) -> T,
+    ) -> Result<Option<T>, Error> {
+        let expired = match self.get_in(guard, table, (&view.active, near), bytes, at)? {
+            // Here, where it is known to be no copy.
+            Hit::Value(record) => return Ok(Some(show(record.into()))),
+            Hit::Deleted => return Ok(None),
+            Hit::Nothing => None,
+            Hit::Expired(number) => Some(number),
+        };
+        Ok(self.get_further(guard, table, (view, expired), bytes, at)?.map(show))
+    }
+
+    /// The value of a key in one layer at a number, or [`NOW`].
+    #[inline(always)]
+    pub(super) fn get_in<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        table: &'g Table<I>,
+        (layer, near): (&'g Layer<I>, Option<u64>),
+        bytes: &[u8],
+        at: u64,
+    ) -> Result<Hit<RecordFound<'g>>, Error> {
+        // Versions, range tombstones, visible number: in this order (see `ranges`).
+        let mut seen = (None, at);
+        let up_to = || {
+            seen = (table.ranges.get(guard), if at == NOW { self.log.visible() } else { at });
+            seen.1
+        };
         // An index that has the keys needs no hash of a reader.
-        let key = Key { bytes, hash: 0 };
-        let mut expired = None;
-        loop {
-            // Versions, range tombstones, visible number: in this order (see `ranges`).
-            let mut seen = (None, at);
-            let mut up_to = || {
-                seen = (table.ranges.get(guard), if at == NOW { self.log.visible() } else { at });
-                seen.1
-            };
-            let number_of = |found| self.number_of(guard, found);
-            let mut found = view.active.versions.get((guard, key, near), &mut up_to, number_of)?;
-            if let (None, Some(frozen)) = (found, &view.frozen) {
-                found = frozen.versions.get((guard, key, None), &mut up_to, number_of)?;
-            }
-            let Some(version) = found else {
-                match self.get_below(guard, table, view, bytes, at)? {
-                    Below::Expired(number) if expired.replace(number) != Some(number) => {
-                        (view, near) = (table.view(guard), None);
-                        table.check()?;
-                        continue;
-                    }
-                    Below::Value(found) => return Ok(Some(found)),
-                    Below::Expired(_) | Below::Nothing => return Ok(None),
-                }
-            };
-            if let (Some(list), at) = seen
-                && !version.is_unproved()
-                && list.deletes(bytes, version.number, at)
-            {
-                return Ok(None);
-            }
-            match self.value_of(guard, bytes, &version, || self.region().now())? {
-                // It has expired since it was found, and may have been overwritten before it did, perhaps in
-                // a newer layer.
-                None if !version.is_tombstone()
-                    && expired.replace(version.number) != Some(version.number) =>
-                {
-                    (view, near) = (table.view(guard), None);
-                    table.check()?;
-                }
-                found => return Ok(found.map(Found::from)),
-            }
+        let place = (guard, Key { bytes, hash: 0 }, near);
+        let found = layer.versions.get(place, up_to, |found| self.number_of(guard, found))?;
+        let Some(version) = found else { return Ok(Hit::Nothing) };
+        if let (Some(list), at) = seen
+            && !version.is_unproved()
+            && list.deletes(bytes, version.number, at)
+        {
+            return Ok(Hit::Deleted);
         }
+        Ok(match self.value_of(guard, bytes, &version, || self.region().now())? {
+            Some(record) => Hit::Value(record),
+            None if version.is_tombstone() => Hit::Deleted,
+            None => Hit::Expired(version.number),
+        })
     }
 
     /// The value of a key whose stripe is held, visible or not, unless it is deleted or has expired; and a
@@ -212,8 +220,10 @@ impl<I: BothWays> Tiers<I> {
             versions.glance(&guard, Key { bytes, hash: 0 }, *near, prefetch);
         }
         for (position, (key, near)) in keys.iter().zip(near).enumerate() {
-            let found = self.get_near(&guard, table, (view, near), key, NOW)?;
-            each(position, found.as_ref().map(|found| &*found.value));
+            let show = |found: Found<'_>| each(position, Some(&found.value));
+            if self.get_near(&guard, table, (view, near), key, NOW, show)?.is_none() {
+                each(position, None);
+            }
         }
         Ok(())
     }

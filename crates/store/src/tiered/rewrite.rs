@@ -420,6 +420,7 @@ impl<I: BothWays> Tiers<I> {
     fn move_item(&self, guard: &Guard<'_>, table: &Arc<Table<I>>, writer: &mut Writer) -> Result<(), Error> {
         let node = self.region().current_node();
         let last = self.write(guard, (&[table], Near::default()), writer, (Purpose::Move, node))?;
+        writer.item.clear();
         Ok(self.log.wait(last)?)
     }
 

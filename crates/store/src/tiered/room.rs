@@ -3,7 +3,7 @@
 
 use super::rewrite::Demand;
 use super::write::Purpose;
-use super::{Session, Tiers};
+use super::{Session, Tiers, Writer};
 use crate::background::Progress;
 use crate::options::Twin;
 use crate::types::error::Error;
@@ -58,37 +58,29 @@ impl<I: BothWays> Tiers<I> {
         space.shortage(space.zone_size(), self.reserve).into()
     }
 
-    /// Free zones below which room is made ahead of need: half of them, if there are levels to dump to.
-    fn low_water(&self) -> u32 {
-        let zones = self.log.heap().space().zone_count();
-        match (self.dumper.is_there(), self.dumper.at) {
-            (true, Some(used)) => zones - used,
-            (true, None) => self.reserve + zones.saturating_sub(self.reserve) / 2,
-            (false, _) => self.reserve + (zones / 16).max(1),
-        }
-    }
-
     /// An error if writes are refused. Makes some room ahead of a write, if little is left. The caller holds
     /// no lock.
     #[inline(always)]
     pub(super) fn relieve(&self, session: &mut Session<I>) -> Result<(), Error> {
         self.admission.admit()?;
         let left = self.log.heap().space().free_zones();
-        if left < self.low_water() {
-            self.relieve_some(left, &mut session.writer.unpaced);
+        if left < self.low_water {
+            self.relieve_some(left, &mut session.writer);
         }
         Ok(())
     }
 
     /// Takes a step of the cleaner's work. Its error fails no write: the write meets its own errors.
     #[cold]
-    fn relieve_some(&self, left: u32, unpaced: &mut u64) {
+    fn relieve_some(&self, left: u32, writer: &mut Writer) {
         let has_cleaner = self.rewriter.bell.ring();
         if self.dumper.is_there() {
             if self.dumper.bell.ring() {
                 let all = self.log.heap().space().zone_count() - self.reserve;
                 let used = all.saturating_sub(left.saturating_sub(self.reserve));
-                return self.dumper.pace.keep(self.region(), unpaced, used, all);
+                // Of the last write.
+                writer.unpaced += writer.item.len();
+                return self.dumper.pace.keep(self.region(), &mut writer.unpaced, used, all);
             }
             if !self.dumper.has_failed(self.region().now()) {
                 let _ = self.dump_step();
@@ -115,14 +107,14 @@ impl<I: BothWays> Tiers<I> {
     /// Dumps a table, if that is due, and if no memtable gives back half of itself.
     pub(super) fn dump_step(&self) -> Result<Dumped, Error> {
         let left = self.log.heap().space().free_zones();
-        if !self.dumper.is_there() || left >= self.low_water() {
+        if !self.dumper.is_there() || left >= self.low_water {
             return Ok(Dumped::Nothing);
         }
         let Some(mut dumping) = self.dumper.try_lock() else { return Ok(Dumped::ByAnother) };
         if self.rewriter.waits() {
             // Readers who keep memtables keep those of a further dump as well.
             self.release_all_ripe();
-            if self.log.heap().space().free_zones() + self.zones_to_come() >= self.low_water() {
+            if self.log.heap().space().free_zones() + self.zones_to_come() >= self.low_water {
                 return Ok(Dumped::Nothing);
             }
         }
@@ -221,7 +213,7 @@ impl<I: BothWays> Tiers<I> {
             Ok(false) => {}
             Err(_) => return Progress::Stuck,
         }
-        if self.log.heap().space().free_zones() >= self.low_water() {
+        if self.log.heap().space().free_zones() >= self.low_water {
             return Progress::Enough;
         }
         match self.rewrite_step(&Demand { least: self.least_ahead(), numbers: 0..u64::MAX }) {

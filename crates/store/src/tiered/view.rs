@@ -45,9 +45,9 @@ pub(super) struct View<I: Index> {
 impl<I: Index> View<I> {
     /// The layer of a memtable.
     #[inline]
-    pub(super) fn layer_of(&self, memtable: u64) -> &Layer<I> {
+    pub(super) fn layer_of(&self, memtable: impl FnOnce() -> u64) -> &Layer<I> {
         match &self.frozen {
-            Some(frozen) if memtable <= self.active.above => frozen,
+            Some(frozen) if memtable() <= self.active.above => frozen,
             _ => &self.active,
         }
     }
@@ -57,7 +57,7 @@ impl<I: Index> View<I> {
         std::iter::once(&self.active).chain(&self.frozen)
     }
 
-    /// Whether something may be older than the active layer.
+    /// Whether nothing is older than the active layer.
     pub(super) fn is_alone(&self) -> bool {
         self.frozen.is_none() && self.levels.as_ref().is_none_or(|levels| levels.is_empty())
     }

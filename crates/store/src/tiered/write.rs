@@ -92,7 +92,6 @@ impl<I: BothWays> Tiers<I> {
         self.with_room(session, &purpose, |tiers, session| {
             let Session { participant, table, writer, node } = session;
             let guard = participant.pin();
-            table.check()?;
             tiers.stripes.prefetch(key.hash);
             let near = Near::to_write(table.view(&guard), key);
             let stripe = tiers.lock(key.hash);
@@ -234,9 +233,9 @@ impl<I: BothWays> Tiers<I> {
         writer: &mut Writer,
         (purpose, node): (Purpose, Option<Node>),
     ) -> Result<u64, Error> {
-        let Writer { item, horizon, retired, unpaced } = writer;
-        tables.iter().try_for_each(|table| table.check())?;
+        let Writer { item, horizon, retired, .. } = writer;
         if self.is_full_for(purpose) {
+            tables.iter().try_for_each(|table| table.check())?;
             return Err(self.full());
         }
         self.snapshots.horizon(|| self.log.visible(), horizon);
@@ -247,7 +246,7 @@ impl<I: BothWays> Tiers<I> {
             assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
             let table = tables.iter().find(|table| table.number == written.table).expect("one of the item's");
             // The view of now: the layer of its memtable may be younger than the guard.
-            let layer = table.view(guard).layer_of(written.memtable);
+            let layer = table.view(guard).layer_of(|| written.memtable());
             let near = near.of(layer);
             for record in written.records() {
                 let RecordFound { key, value, version, sequence, .. } = record;
@@ -274,9 +273,7 @@ impl<I: BothWays> Tiers<I> {
                 hears(place.first..=place.last);
             }
         };
-        let len = item.len();
         let last = self.log.write(item, supply, granted, publish)?;
-        *unpaced += len;
         mourner.dismiss();
         Ok(last)
     }

@@ -303,7 +303,7 @@ fn a_forged_checkpoint_brings_no_panic() {
     }
 }
 
-/// A table's memtables are released when it is dropped, whoever names their records.
+/// A table's memtables are released when it is dropped, also if an index names their records.
 #[test]
 fn a_word_that_leads_into_another_table_is_passed_over() {
     let victim = Victim::of(Design::XP, 2 << 20, 16 << 10, true, |store| {

@@ -28,8 +28,8 @@ pub(super) struct ItemPiece {
 impl ItemPiece {
     pub fn written(&self) -> Written<'_> {
         let reference = self.reference.expect("it has been written");
-        let memtable = self.spot.expect("it has been placed").memtable;
-        Written { table: self.table, memtable, first: self.first, reference, chunk: &self.chunk }
+        let spot = self.spot.as_ref().expect("it has been placed");
+        Written { table: self.table, spot, first: self.first, reference, chunk: &self.chunk }
     }
 }
 
@@ -37,8 +37,7 @@ impl ItemPiece {
 pub struct Written<'i> {
     /// Its subtable.
     pub table: usize,
-    /// The number of its memtable.
-    pub memtable: u64,
+    spot: &'i Spot,
     /// The number of its first record; the others follow.
     pub first: u64,
     reference: Reference,
@@ -46,6 +45,11 @@ pub struct Written<'i> {
 }
 
 impl Written<'_> {
+    /// The number of its memtable.
+    pub fn memtable(&self) -> u64 {
+        self.spot.memtable
+    }
+
     /// The references of its records, in order, as they were added.
     pub fn references(&self) -> impl ExactSizeIterator<Item = Reference> {
         self.chunk.records_in_order().map(|(start, _)| self.reference.plus(start))

@@ -150,12 +150,13 @@ impl ChainLog {
         publish: impl FnMut(&Written<'_>),
     ) -> Result<u64, ChainError> {
         let last = self.write(item, supply, granted, publish)?;
+        item.clear();
         self.wait(last)?;
         Ok(last)
     }
 
     /// As [`commit`](ChainLog::commit), but it does not wait for the items before: only when the number that
-    /// it returns is [visible](ChainLog::wait), no crash takes it back.
+    /// it returns is [visible](ChainLog::wait), no crash takes it back. The item is left as it is.
     #[inline]
     pub fn write(
         &self,
@@ -198,7 +199,6 @@ impl ChainLog {
         pieces.iter().for_each(|piece| publish(&piece.written()));
         let last = flight.place().last;
         flight.done();
-        item.clear();
         if let Some(table) = needy {
             // Ahead of need; if there is no room, only the item that needs it fails.
             let _ = self.prepare(table, supply);

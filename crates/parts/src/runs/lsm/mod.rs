@@ -10,8 +10,8 @@
 //! - *Purge.* One filter for each compaction takes away entries (`purge`).
 //! - *Reads* go over a list of tables of our own (`levels`, `scan`), since the library reads under a lock
 //!   that it holds while it syncs files.
-//! - *Files* are removed by the one who drops the last list with them. So the tree keeps every list that it
-//!   has handed out, and only a compaction drops those that nobody else has (`tree`).
+//! - *Files* are removed by the thread that drops the last list with them. So the tree keeps every list that
+//!   it has handed out, and only a compaction drops those that nobody else has (`tree`).
 //! - *Order.* Nothing in the library checks it: tables in a wrong order are not found. So it is asserted
 //!   here.
 //! - *Names.* A publication that failed may have happened. The file `current` tells (`files`), and if so,

@@ -48,7 +48,7 @@ impl compaction::Factory for Factory {
     }
 
     fn make_filter(&self, context: &Context) -> Box<dyn CompactionFilter> {
-        // Without a word of what may go, nothing but repetitions goes.
+        // Without a list of the records that may go, only repetitions do.
         let purge = self.slot.lock().purge.take().unwrap_or_default();
         let filter = Filter::new(purge, context.is_last_level);
         let (slot, tables) = (Arc::clone(&self.slot), self.tables.clone());

@@ -1,8 +1,8 @@
 //! The rest of a damaged tree, file by file.
 //!
-//! A tree that can be opened has its files in a list, whatever is wrong inside of them. Of one that cannot,
-//! all files are read that can be. Some of these may be left from before a compaction, or from a dump that
-//! has got no name. Their records are true, but what has deleted them may be gone.
+//! A tree that can be opened has its files in a list, damaged ones too. Of one that cannot, all files are
+//! read that can be. Some of these may be left from before a compaction, or from a dump without a name.
+//! Their records are true, but the deletions of them may be gone.
 
 use super::entry::{self, BIAS, DATA, RANGE};
 use super::files;

@@ -279,7 +279,7 @@ impl<'a> Scan<'a> {
     /// The pair here, unless this is the end.
     fn pair(&self) -> Option<(&[u8], &[u8])> {
         let Functions { iter_valid, iter_key, iter_value, .. } = self.database.functions;
-        // SAFETY: the cursor belongs to this value; what it lends is good until it moves.
+        // SAFETY: the cursor belongs to this value; its key and value are good until it moves.
         unsafe {
             let lent = |of: unsafe extern "C" fn(*const Cursor, *mut usize) -> *const c_char| {
                 let mut length = 0;

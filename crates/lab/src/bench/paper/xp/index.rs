@@ -1,4 +1,4 @@
-//! Figure 15: the Global Index, and what reads cost where data have left it.
+//! Figure 15: the Global Index, and the cost of reads where data have left it.
 
 use super::super::statements::{Cell, best, says};
 use super::super::{Benchmark, Preset, Run, Scale};
