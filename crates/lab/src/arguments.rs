@@ -46,7 +46,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 /// Stores and media broken on purpose: each with its name on command lines, and behind a colon its help.
-const BROKEN: [(Broken, &str); 39] = [
+const BROKEN: [(Broken, &str); 40] = [
     (Store(Twin::PublishBeforePersist), "publish-before-persist: readers see a record before it is durable"),
     (Store(Twin::LifeLeftOut), "life-left-out: the check of a record ignores the life of its segment"),
     (
@@ -94,6 +94,10 @@ const BROKEN: [(Broken, &str); 39] = [
     ),
     (Store(Twin::ReleasedBeforeFlushed), "released-before-flushed: memtables go before they count as dumped"),
     (Store(Twin::FlushedNotNoted), "flushed-not-noted: memtables that were dumped go one by one"),
+    (
+        Store(Twin::LaterMergedFirst),
+        "later-merged-first: a later memtable is merged and dumped before an earlier one",
+    ),
     (Store(Twin::FrozenEarly), "frozen-early: a layer is dumped although items of it are under way"),
     (Store(Twin::DeletionsNotDumped), "deletions-not-dumped: a dump leaves out what hides older values"),
     (Store(Twin::RangesNotDumped), "ranges-not-dumped: a dump leaves range tombstones out"),

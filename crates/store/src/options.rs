@@ -71,6 +71,9 @@ pub struct Options {
     /// key before that does it first.
     #[doc(hidden)]
     pub late: bool,
+    /// When the indexes of memtables are merged, in the design `xp`.
+    #[doc(hidden)]
+    pub merging: Merging,
     /// For proofs of the store.
     #[doc(hidden)]
     pub testing: Testing,
@@ -202,6 +205,19 @@ impl Levels {
             Levels::Folder(folder) => Some(folder.clone()),
         }
     }
+}
+
+/// When the index of a memtable is merged into the Global Index of its table; see the design `xp`.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Merging {
+    /// It has none: writes go into the Global Index.
+    #[default]
+    Direct,
+    /// When the memtable has ended.
+    Key,
+    /// When it is dumped.
+    Off,
 }
 
 /// Settings that only proofs need.
@@ -346,6 +362,8 @@ pub enum Twin {
     ReleasedBeforeFlushed,
     /// No word ever says that they are.
     FlushedNotNoted,
+    /// Of two indexes of memtables the later one is merged into the Global Index first, and dumped first.
+    LaterMergedFirst,
     /// A layer is dumped although items that were granted before the freeze are not published.
     FrozenEarly,
     /// A dump leaves deletions out although the levels have the values that they delete.
@@ -377,6 +395,7 @@ impl Default for Options {
             cleaner: processors > 1,
             eliminate: true,
             late: true,
+            merging: Merging::default(),
             recovery_threads: processors,
             verify: false,
             accept_damage: false,

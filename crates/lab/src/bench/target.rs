@@ -6,7 +6,7 @@
 use super::config::Config;
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
-use quipu::internals::RecordForm;
+use quipu::internals::{Merging, RecordForm};
 use quipu::{Client, Design, Levels, MediumKind, Options, Stats, Store, WriteBatch};
 use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Pages, Region};
@@ -120,9 +120,14 @@ fn own_memory(config: &Config, bytes: u64) -> Result<Region, BenchError> {
 }
 
 /// A new folder for levels, if the pool is to have any: one whose size was given may be too small for its
-/// data.
-fn folder_of_levels(config: &Config, design: Design) -> Result<Option<TempDir>, BenchError> {
-    if !design.can().levels || config.pool_size.is_none() || config.medium == MediumKind::Sim {
+/// data, and indexes of memtables need levels.
+fn folder_of_levels(
+    config: &Config,
+    options: &Options,
+    design: Design,
+) -> Result<Option<TempDir>, BenchError> {
+    let needs = config.pool_size.is_some() || options.merging != Merging::Direct;
+    if !design.can().levels || !needs || config.medium == MediumKind::Sim {
         return Ok(None);
     }
     let beside = config.pool.as_ref().and_then(|pool| pool.parent()).map(Path::to_owned);
@@ -141,11 +146,11 @@ impl Target {
             (Some(path), _) => Place::File(path.clone()),
             (None, _) => Place::Memory(own_memory(config, bytes)?),
         };
-        let levels = folder_of_levels(config, design)?;
+        let options = config.options(design)?.size(bytes);
+        let levels = folder_of_levels(config, &options, design)?;
         let in_use =
             levels.as_ref().map_or(Levels::Off, |folder| Levels::Folder(folder.path().join("levels")));
-        let options = config.options(design)?.size(bytes).levels(in_use);
-        Ok(Target { place, options, design, levels })
+        Ok(Target { place, options: options.levels(in_use), design, levels })
     }
 
     fn refused(&self, phase: &str) -> impl Fn(quipu::Error) -> BenchError {

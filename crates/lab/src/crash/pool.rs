@@ -7,7 +7,9 @@ use super::ledger::Grants;
 use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::{Broken, CrashConfig};
 use crate::settings;
-use quipu::internals::{FreeList, NodePlace, RecordForm, SlotSettings, Techniques, Testing, TieBreak};
+use quipu::internals::{
+    FreeList, Merging, NodePlace, RecordForm, SlotSettings, Techniques, Testing, TieBreak,
+};
 use quipu::{Design, Error, Options};
 use quipu_parts::runs::sim::{SimFaults, SimPublishFault};
 use rand::rngs::SmallRng;
@@ -96,6 +98,13 @@ impl Pool {
         let levels = (can.levels && is_long && !(seed % 19).is_multiple_of(3)).then(|| faults(seed));
         let mut options = Options::new().design(config.design).zone_size(ZONE).recovery_threads(2);
         options.free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
+        // In two of five, memtables have indexes of their own.
+        let merging = match seed / 3 % 5 {
+            1 => Merging::Key,
+            3 => Merging::Off,
+            _ => Merging::Direct,
+        };
+        options.merging = merging;
         // Puts are published before they return in one run of four, as papers have it.
         options.late = seed % 4 != 2;
         options.testing = Testing {
@@ -148,8 +157,11 @@ impl Pool {
             let (batch, separate) = (seed % 4 != 3, seed % 4 != 1);
             options.techniques = Techniques { batch, separate, ..Techniques::ALL };
         }
-        let options =
+        let mut options =
             settings::apply(&config.settings, config.design, options).expect("settings that were checked");
+        if levels.is_none() {
+            options.merging = Merging::Direct;
+        }
         let records = Records::new(options.slots.form, if wide { MANY_KEYS } else { KEYS }, words);
         let records = if has_tables { records.in_tables(TABLES) } else { records };
         Pool { options, records, len, is_crowded, moves_clock, levels, grants }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const POOL: u64 = 16 << 20;
 const VALUE: usize = 1000;
@@ -68,12 +69,13 @@ pub fn folder_of(pool: &Path) -> PathBuf {
     pool.with_file_name("pool.runs")
 }
 
-#[test]
-fn data_larger_than_the_pool_are_there_in_order_and_after_reopening() {
+/// Writes far more than a pool holds and looks at all of it, with a choice of the setting `merge`.
+fn holds_more_than_the_pool(merge: &str) {
     let folder = tempfile::tempdir().unwrap();
     let pool = folder.path().join("pool");
     let mut model = Model::new();
-    let mut store = Store::create(&pool, &options()).unwrap();
+    let opened = options().set("merge", merge).unwrap();
+    let mut store = Store::create(&pool, &opened).unwrap();
     let mut client = store.client();
     fill(&mut client, &mut model, 0..40_000, 1);
     let snapshot = store.snapshot().unwrap();
@@ -96,16 +98,95 @@ fn data_larger_than_the_pool_are_there_in_order_and_after_reopening() {
     drop((client, snapshot));
     assert!(store.check(&|_, _| {}).unwrap().is_sound());
     store.close().unwrap();
-    let mut store = Store::open(&pool, &Options::new()).unwrap();
+    let mut store = Store::open(&pool, &opened).unwrap();
     compare(&store, &model);
     store.compact().unwrap();
     compare(&store, &model);
     let report = store.check(&|_, _| {}).unwrap();
     assert!(report.is_sound() && report.keys == model.len() as u64, "{report:?}");
-    // As after a crash of the process.
+    // As after a crash of the process. The setting is one of the handle.
     drop(store);
     let store = Store::open(&pool, &Options::new()).unwrap();
     compare(&store, &model);
+}
+
+#[test]
+fn data_larger_than_the_pool_are_there_in_order_and_after_reopening() {
+    holds_more_than_the_pool("direct");
+}
+
+#[test]
+fn so_they_are_when_each_memtable_has_an_index() {
+    holds_more_than_the_pool("key");
+}
+
+#[test]
+fn so_they_are_when_indexes_are_merged_for_the_dump_alone() {
+    holds_more_than_the_pool("off");
+}
+
+/// A memtable without levels would never be given back.
+#[test]
+fn indexes_of_memtables_need_levels() {
+    let options = options().levels(Levels::Off).set("merge", "key").unwrap();
+    let refused = Store::create_on(Region::dram(POOL, Pages::Ordinary).unwrap(), &options).err().unwrap();
+    assert!(refused.to_string().contains("--levels"), "{refused}");
+}
+
+/// Two threads overwrite a few keys, and two look at them, while memtables are merged and dumped.
+#[test]
+fn readers_never_go_back_while_memtables_are_merged() {
+    const KEYS: usize = 200;
+    const ROUNDS: u64 = 150;
+    let options = simulated(None).cleaner(true).set("merge", "key").unwrap();
+    let store = store_of(&options);
+    let written: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
+    let has_ended = AtomicBool::new(false);
+    let generation = |value: &[u8]| -> u64 {
+        let text = std::str::from_utf8(value).unwrap();
+        text.split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|own| {
+                let (mut client, written) = (store.client(), &written);
+                scope.spawn(move || {
+                    for round in 1..=ROUNDS {
+                        for nth in (own..KEYS).step_by(2) {
+                            client.put(&key(nth as u64), &value(nth as u64, round)).unwrap();
+                            written[nth].store(round, Ordering::Release);
+                        }
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..2 {
+            let (client, written, has_ended) = (store.client(), &written, &has_ended);
+            scope.spawn(move || {
+                while !has_ended.load(Ordering::Relaxed) {
+                    for (nth, written) in written.iter().enumerate() {
+                        let least = written.load(Ordering::Acquire);
+                        let found = client.get(&key(nth as u64)).unwrap();
+                        let found = found.map_or(0, |value| generation(&value));
+                        assert!(found >= least, "key {nth}: {found}, and {least} was acknowledged before");
+                    }
+                    let least: Vec<u64> =
+                        written.iter().map(|written| written.load(Ordering::Acquire)).collect();
+                    let guard = client.pin();
+                    let all = guard.range(Bound::Unbounded, Bound::Unbounded).unwrap();
+                    let told: BTreeMap<Vec<u8>, u64> = all
+                        .map(|pair| pair.map(|(key, value)| (key.into_owned(), generation(&value))).unwrap())
+                        .collect();
+                    for (nth, least) in least.into_iter().enumerate() {
+                        assert!(told.get(&key(nth as u64)).copied().unwrap_or(0) >= least, "key {nth}");
+                    }
+                }
+            });
+        }
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        has_ended.store(true, Ordering::Relaxed);
+    });
+    assert!(store.stats().dumped_bytes > 0, "they were dumped meanwhile");
 }
 
 #[test]

@@ -190,15 +190,17 @@ impl SimRuns {
     }
 
     /// Names runs, in place of those from one place on in the list of now.
-    fn replace(&self, at: usize, old: usize, new: impl IntoIterator<Item = SimRun>) {
+    fn replace(&self, old: &[Arc<SimRun>], new: impl IntoIterator<Item = SimRun>) {
         self.forest.change(|disk| {
             let runs = disk.trees.get_mut(&self.table).expect("the tree is open");
+            // Others may have named runs meanwhile, in front of the list.
+            let at = old.first().and_then(|old| runs.iter().position(|run| run.id == old.id)).unwrap_or(0);
             let named = new.into_iter().map(|run| {
                 let id = disk.next_id;
                 disk.next_id += 1;
                 Arc::new(SimRun { id, ..run })
             });
-            runs.splice(at..at + old, named);
+            runs.splice(at..at + old.len(), named);
         });
     }
 }
@@ -258,7 +260,7 @@ impl Runs for SimRuns {
             return Err(NameError::NotNamed(RunsError::Full { place: place() }));
         }
         if fault != Some(SimPublishFault::PoisonedBefore) && whole.len() > 0 {
-            self.replace(0, 0, [whole]);
+            self.replace(&[], [whole]);
         }
         if fault.is_some() {
             *self.poisoned.lock() = true;
@@ -282,15 +284,14 @@ impl Runs for SimRuns {
         if count == 0 {
             return Ok(Compacted::default());
         }
-        let merged = merge(&list[at..at + count], &mut Filter::new(purge, at + count == list.len()));
+        let old = &list[at..at + count];
+        let merged = merge(old, &mut Filter::new(purge, at + count == list.len()));
         if faults.is_due(&self.forest.compactions, faults.compact) {
             return Err(NameError::NotNamed(RunsError::Full { place: place() }));
         }
-        let read = list[at..at + count].iter().map(|run| run.bytes()).sum();
+        let read = old.iter().map(|run| run.bytes()).sum();
         let written = merged.bytes();
-        // Others may have published meanwhile, in front of the list.
-        let at = self.list().0.len() - list.len() + at;
-        self.replace(at, count, (merged.len() > 0).then_some(merged));
+        self.replace(old, (merged.len() > 0).then_some(merged));
         Ok(Compacted { has_worked: true, read, written })
     }
 

@@ -7,7 +7,7 @@
 
 use crate::designs::{Capabilities, Design, Recipe};
 use crate::engine::site::NewPool;
-use crate::options::Options;
+use crate::options::{Merging, Options};
 use crate::settings::offset_map::NodePlace;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::error::Error;
@@ -263,6 +263,15 @@ const HANDLE: &[Setting] = &[
         help: "the index learns of a put with later writes of its client; off: before it returns",
         field: &Named(|options| &mut options.late, SWITCH),
         of_handle: Some(|can| can.publishes_late),
+    },
+    Setting {
+        name: "merge",
+        help: "direct: writes go into the Global Index; key: into an index of their memtable, merged when that is full; off: merged when it is dumped (3.3)",
+        field: &Named(
+            |options| &mut options.merging,
+            &[("direct", Merging::Direct), ("key", Merging::Key), ("off", Merging::Off)],
+        ),
+        of_handle: Some(|can| can.levels),
     },
 ];
 

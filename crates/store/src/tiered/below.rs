@@ -1,4 +1,4 @@
-//! Reading the places that are older than the active layer: a frozen one, and the levels.
+//! Reading the places that are older than the active layer: further layers, and the levels.
 
 use super::Tiers;
 use super::read::{Found, Hit};
@@ -56,13 +56,15 @@ impl<I: BothWays> Tiers<I> {
         key: &[u8],
         at: u64,
     ) -> Result<Hit<Found<'g>>, Error> {
-        let Some(frozen) = &view.frozen else { return self.get_below(guard, table, view, key, at) };
-        Ok(match self.get_in(guard, table, (frozen, None), key, at)? {
-            Hit::Nothing => return self.get_below(guard, table, view, key, at),
-            Hit::Deleted => Hit::Deleted,
-            Hit::Expired(number) => Hit::Expired(number),
-            Hit::Value(record) => Hit::Value(record.into()),
-        })
+        for layer in view.further() {
+            return Ok(match self.get_in(guard, table, (layer, None), key, at)? {
+                Hit::Nothing => continue,
+                Hit::Deleted => Hit::Deleted,
+                Hit::Expired(number) => Hit::Expired(number),
+                Hit::Value(record) => Hit::Value(record.into()),
+            });
+        }
+        self.get_below(guard, table, view, key, at)
     }
 
     /// The value of a key on the levels at a number, or [`NOW`].

@@ -8,8 +8,9 @@ use super::levels;
 use super::recovery;
 use super::rewrite::Rewriter;
 use super::table::Tables;
+use super::view::Gone;
 use crate::engine::site::{How, NewPool, Opened, Site};
-use crate::options::Twin;
+use crate::options::{Merging, Twin};
 use crate::settings::image::refused;
 use crate::settings::memtables::TieredSettings;
 use crate::types::design::Capabilities;
@@ -119,6 +120,16 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
         if matches!(site.how, How::New) && space.zone_count() <= reserve + 1 {
             return Err(Error::no_room_in(&space));
         }
+        let merging = match site.how {
+            How::Unrecovered => Merging::Direct,
+            _ => site.options.merging,
+        };
+        if merging != Merging::Direct && forest.is_none() {
+            return Err(Error::Option(
+                "with merge=key or merge=off a pool needs levels, and this opening has none; name their folder (--levels)"
+                    .into(),
+            ));
+        }
         let low_water = low_water(space.zone_count(), reserve, (forest.is_some(), testing.dump_at));
         let (epochs, anchor) = (Collector::new(), recovery::anchor(&heap));
         let (tables, anchor) = match site.how {
@@ -138,6 +149,8 @@ impl<I: BothWays + Imaged + 'static> TieredParts<I> {
             rewriter: Rewriter::new(&epochs),
             dumper: Dumper::new(forest, site.options.recovery_threads, &epochs),
             compactor: Compactor::new(&epochs),
+            gone: Gone::default(),
+            merging,
             epochs,
             admission: Arc::default(),
             reserve,

@@ -48,7 +48,7 @@ pub(super) fn check<I: BothWays>(
             let at = (&guard, Key { bytes: record.key, hash: 0 }, None);
             let number_of = |reference| tiers.number_of(&guard, reference);
             let newest =
-                table.view(&guard).layer_of(|| memtable.number()).versions.get(at, || u64::MAX, number_of);
+                table.view(&guard).layer_of(memtable.number()).versions.get(at, || u64::MAX, number_of);
             match newest {
                 Ok(Some(version)) if version.reference.with_tag(0) == record.reference => live += 1,
                 Ok(Some(version)) if version.number > record.sequence => {}
@@ -110,7 +110,7 @@ pub(super) fn check<I: BothWays>(
         {
             complain(error.to_string(), 0, 0);
         }
-        keys += match view.is_alone() {
+        keys += match view.is_one() {
             true => values,
             // A key may be in several places.
             false => Scan::new(tiers, (&guard, NOW), table, Bound::Unbounded, Bound::Unbounded)?

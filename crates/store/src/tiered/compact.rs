@@ -169,7 +169,7 @@ impl<I: BothWays> Tiers<I> {
 
     /// Gives a base to those range tombstones of a table that may have one, and returns them.
     fn based(&self, guard: &Guard<'_>, table: &Table<I>, levels: &LevelsInUse) -> Vec<RangeTombstone> {
-        let list = table.ranges.get(guard).filter(|_| table.view(guard).frozen.is_none());
+        let list = table.ranges.get(guard).filter(|_| table.view(guard).frozen.is_empty());
         let (Some(list), base) = (list, levels.runs.next_id()) else { return Vec::new() };
         let mut below = table.ranges.below();
         let mut is_new = |range: &&RangeTombstone| {

@@ -1,7 +1,7 @@
 //! From memory to the levels: freezing a layer, dumping it, and giving its memtables back.
 //!
 //! 1. **Freeze.** An empty layer enters the view, and the memtables of before end. All items of the old
-//!    layer are visible, and nobody writes to it any more.
+//!    layers are visible, and nobody writes to them any more. They are [merged](super::global) into one.
 //! 2. **Dump.** The layer is read in order, in several ranges at a time, and written to files. Versions that
 //!    nobody reads are left out.
 //! 3. **Publish.** The files get their names, all at once.
@@ -29,7 +29,7 @@ use super::Tiers;
 use super::pace::Pace;
 use super::source::LayerSource;
 use super::table::Table;
-use super::view::{Layer, LevelsInUse, View};
+use super::view::{Layer, LevelsInUse};
 use crate::background::{self, Bell};
 use crate::options::Twin;
 use crate::types::error::Error;
@@ -48,13 +48,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const REST: u64 = 1000;
 
 /// The levels of a store, and the thread that dumps.
-pub(super) struct Dumper<I: BothWays> {
+pub(super) struct Dumper {
     /// `None` in a store without levels.
     pub(super) forest: Option<Arc<dyn Forest>>,
     pub(super) bell: Arc<Bell>,
     /// Threads of a dump.
     threads: usize,
-    state: SpinLock<Dumping<I>>,
+    state: SpinLock<Dumping>,
     /// The failure after which the levels take no more changes.
     stopped: SpinLock<Option<String>>,
     /// The time at which a dump has failed.
@@ -63,15 +63,13 @@ pub(super) struct Dumper<I: BothWays> {
     dumped_bytes: AtomicU64,
 }
 
-pub(super) struct Dumping<I: BothWays> {
-    participant: Participant,
-    /// Layers that have left their views. To drop one takes long, so no reader does.
-    gone: Vec<Arc<Layer<I>>>,
+pub(super) struct Dumping {
+    pub(super) participant: Participant,
 }
 
-impl<I: BothWays> Dumper<I> {
-    pub(super) fn new(forest: Option<Arc<dyn Forest>>, threads: usize, epochs: &Collector) -> Dumper<I> {
-        let state = SpinLock::new(Dumping { participant: epochs.register(), gone: Vec::new() });
+impl Dumper {
+    pub(super) fn new(forest: Option<Arc<dyn Forest>>, threads: usize, epochs: &Collector) -> Dumper {
+        let state = SpinLock::new(Dumping { participant: epochs.register() });
         let (bell, stopped, pace) = (Arc::default(), SpinLock::default(), Pace::default());
         let [failed, dumped_bytes] = [AtomicU64::new(0), AtomicU64::new(0)];
         Dumper { forest, bell, threads, state, stopped, failed, pace, dumped_bytes }
@@ -94,12 +92,12 @@ impl<I: BothWays> Dumper<I> {
     }
 
     /// The right to dump.
-    pub(super) fn lock(&self) -> SpinGuard<'_, Dumping<I>> {
+    pub(super) fn lock(&self) -> SpinGuard<'_, Dumping> {
         self.state.lock()
     }
 
     /// The right to dump, unless another thread has it.
-    pub(super) fn try_lock(&self) -> Option<SpinGuard<'_, Dumping<I>>> {
+    pub(super) fn try_lock(&self) -> Option<SpinGuard<'_, Dumping>> {
         self.state.try_lock()
     }
 
@@ -120,28 +118,21 @@ impl<I: BothWays> Dumper<I> {
     }
 }
 
-impl<I: BothWays> Dumping<I> {
-    /// Drops the layers of earlier dumps that readers have left. `false` if readers still have one.
-    pub(super) fn forget(&mut self) -> bool {
-        self.participant.collect();
-        self.gone.retain(|layer| Arc::strong_count(layer) > 1);
-        self.gone.is_empty()
-    }
-
+impl Dumping {
     /// Whether something of a table is on its levels, or on its way there.
-    pub(super) fn has_levels(&self, table: &Table<I>) -> bool {
+    pub(super) fn has_levels<I: BothWays>(&self, table: &Table<I>) -> bool {
         !table.view(&self.participant.pin()).is_alone()
     }
 }
 
 impl<I: BothWays> Tiers<I> {
     /// Dumps all that a table has in memory now. The caller holds no other lock, and is not pinned.
-    pub(super) fn dump(&self, dumping: &mut Dumping<I>, table: &Arc<Table<I>>) -> Result<(), Error> {
+    pub(super) fn dump(&self, dumping: &Dumping, table: &Arc<Table<I>>) -> Result<(), Error> {
         if let Some(what) = self.dumper.stopped.lock().clone() {
             return Err(Error::LevelsStopped { what });
         }
-        dumping.forget();
-        let is_frozen = table.view(&dumping.participant.pin()).frozen.is_some();
+        self.forget_layers(dumping);
+        let is_frozen = !table.view(&dumping.participant.pin()).frozen.is_empty();
         let frozen = if is_frozen { Ok(()) } else { self.freeze(dumping, table) };
         let dumped = match frozen.and_then(|()| self.dump_frozen(dumping, table)) {
             Err(Error::TableDropped) => Ok(()),
@@ -155,8 +146,14 @@ impl<I: BothWays> Tiers<I> {
         dumped
     }
 
-    /// Puts an empty layer over that of a table, and ends its memtables.
-    fn freeze(&self, dumping: &Dumping<I>, table: &Arc<Table<I>>) -> Result<(), Error> {
+    /// Drops layers that readers have left. `false` if readers still have one.
+    pub(super) fn forget_layers(&self, dumping: &Dumping) -> bool {
+        dumping.participant.collect();
+        self.gone.forget()
+    }
+
+    /// Puts an empty layer over those of a table, and ends its memtables.
+    fn freeze(&self, dumping: &Dumping, table: &Arc<Table<I>>) -> Result<(), Error> {
         // Nothing of it is being rewritten: copies go into the active layer.
         let mut worker = self.rewriter.worker();
         worker.leave(table.subtable.created);
@@ -164,10 +161,11 @@ impl<I: BothWays> Tiers<I> {
         let _alone = table.changing.lock();
         table.check()?;
         let begin = |boundary| {
-            let View { active, levels, .. } = table.view(&guard);
-            let (frozen, levels) = (Some(active.clone()), levels.clone());
-            let active = Layer::new(boundary, (self.tables.index)(), &self.epochs);
-            table.view.replace(&guard, Some(View { active, frozen, levels }));
+            let empty = Layer::new(boundary, (self.tables.index)(), &self.epochs);
+            table.views.change(&guard, |view| {
+                view.frozen = view.stack();
+                (view.active, view.older) = (empty, Vec::new());
+            });
         };
         match self.twin {
             Some(Twin::FrozenEarly) => self.log.begin_to_freeze(table.number, begin).map(drop)?,
@@ -177,12 +175,15 @@ impl<I: BothWays> Tiers<I> {
     }
 
     /// Steps 2 to 5, of a table that is frozen.
-    fn dump_frozen(&self, dumping: &mut Dumping<I>, table: &Arc<Table<I>>) -> Result<(), Error> {
+    fn dump_frozen(&self, dumping: &Dumping, table: &Arc<Table<I>>) -> Result<(), Error> {
         // A freeze that was cut off by a poisoned order has left items that never become visible.
         self.log.granted()?;
+        self.merge_frozen(table)?;
         let guard = dumping.participant.pin();
         let view = table.view(&guard);
-        let (Some(frozen), boundary) = (view.frozen.clone(), view.active.above) else { return Ok(()) };
+        let (Some(frozen), boundary) = (view.frozen.last().cloned(), view.global().above) else {
+            return Ok(());
+        };
         let levels = match (&view.levels, &self.dumper.forest) {
             (Some(levels), _) => levels.clone(),
             (None, Some(forest)) => {
@@ -202,7 +203,7 @@ impl<I: BothWays> Tiers<I> {
         let parts = self.write_layer((table, &frozen, &zones), &**runs, purge, is_last);
         self.dumper.pace.end(self.region().now());
         self.publish(dumping, table, (runs, parts?), boundary)?;
-        dumping.gone.push(frozen);
+        self.gone.push(frozen);
         Ok(())
     }
 
@@ -210,7 +211,7 @@ impl<I: BothWays> Tiers<I> {
     /// go.
     fn publish(
         &self,
-        dumping: &Dumping<I>,
+        dumping: &Dumping,
         table: &Arc<Table<I>>,
         (runs, parts): (&Arc<dyn Runs>, Vec<Part>),
         boundary: u64,
@@ -242,9 +243,8 @@ impl<I: BothWays> Tiers<I> {
             }
             _ => note(),
         }
-        let guard = dumping.participant.pin();
-        let active = table.view(&guard).active.clone();
-        table.view.replace(&guard, Some(View { active, frozen: None, levels: Some(LevelsInUse::of(runs)) }));
+        let (guard, levels) = (dumping.participant.pin(), LevelsInUse::of(runs));
+        table.views.change(&guard, |view| (view.frozen, view.levels) = (Vec::new(), Some(levels)));
         self.retire_all(&guard, flushed);
         self.dumper.dumped_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
@@ -252,12 +252,12 @@ impl<I: BothWays> Tiers<I> {
 
     /// The table to dump next: one whose dump has failed, or else the one that takes most zones, if any
     /// takes one.
-    pub(super) fn to_dump(&self, dumping: &Dumping<I>) -> Option<Arc<Table<I>>> {
+    pub(super) fn to_dump(&self, dumping: &Dumping) -> Option<Arc<Table<I>>> {
         let guard = dumping.participant.pin();
         let zones =
-            |table: &Arc<Table<I>>| self.zones_of(table, table.view(&guard).active.above..u64::MAX).len();
+            |table: &Arc<Table<I>>| self.zones_of(table, table.view(&guard).global().above..u64::MAX).len();
         let tables = self.tables.all();
-        let is_frozen = |table: &&Arc<Table<I>>| table.view(&guard).frozen.is_some();
+        let is_frozen = |table: &&Arc<Table<I>>| !table.view(&guard).frozen.is_empty();
         if let Some(frozen) = tables.iter().find(is_frozen) {
             return Some(frozen.clone());
         }

@@ -82,7 +82,7 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
     fn activity(&self) -> Activity {
         // The tables of a pool grow one by one; a tool that looks closely has one.
         let table = self.tables.default_table();
-        let view = table.view.latest();
+        let view = table.views.latest();
         let index = view.as_ref().map(|view| view.active.versions.index());
         Activity {
             is_growing: index.is_some_and(Index::growing) || self.log.is_preparing(),

@@ -28,6 +28,7 @@ mod compact;
 mod dump;
 mod engine;
 mod error;
+mod global;
 mod levels;
 mod merge;
 mod pace;
@@ -48,7 +49,7 @@ pub(crate) use build::{TieredParts, capabilities, object_pools, settings};
 pub use checkpoint::checkpoint_tables;
 
 use crate::background::Admission;
-use crate::options::{Granted, Twin};
+use crate::options::{Granted, Merging, Twin};
 use crate::types::error::Error;
 use compact::Compactor;
 use dump::Dumper;
@@ -64,6 +65,7 @@ use quipu_parts::versions::{Horizon, Retired, Snapshots};
 use rewrite::Rewriter;
 use std::sync::Arc;
 use table::{Table, Tables};
+use view::Gone;
 
 /// The parts of one open store of memtables.
 pub(crate) struct Tiers<I: BothWays> {
@@ -74,7 +76,9 @@ pub(crate) struct Tiers<I: BothWays> {
     epochs: Collector,
     snapshots: Snapshots,
     rewriter: Rewriter,
-    dumper: Dumper<I>,
+    dumper: Dumper,
+    gone: Gone<I>,
+    merging: Merging,
     compactor: Compactor,
     admission: Arc<Admission>,
     /// Zones that puts leave free.

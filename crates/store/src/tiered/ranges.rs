@@ -26,6 +26,7 @@ use quipu_parts::sync::{SpinGuard, SpinLock};
 use quipu_parts::versions::{Horizon, RangeList, RangeTombstone, Retired};
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Keys that are swept at a time.
 const AT_ONCE: usize = 64;
@@ -208,7 +209,7 @@ impl<I: BothWays> Tiers<I> {
         };
         let guard = participant.pin();
         // A dump takes the keys of a frozen layer.
-        let versions = &table.view(&guard).active.versions;
+        let versions = &table.view(&guard).global().versions;
         let (mut scan, mut keys) = (versions.scan_from(next), Vec::with_capacity(AT_ONCE));
         let has_more = versions.index().next_in_order(&guard, &mut scan, AT_ONCE, |key, _| {
             keys.push(key.to_vec());
@@ -251,11 +252,14 @@ impl<I: BothWays> Tiers<I> {
         let oldest = if self.twin == Some(Twin::RangeSweptEarly) { u64::MAX } else { oldest };
         self.tables.all().into_iter().find_map(|table| {
             let id = table.subtable.created;
-            let below = table.ranges.below();
+            let (below, view) = (table.ranges.below(), table.view(guard));
+            // All versions that it deletes are in the Global Index, or frozen.
+            let has_merged =
+                |number: u64| view.older.is_empty() || view.global().merged.load(Ordering::Acquire) >= number;
             let is_due = |range: &&RangeTombstone| {
                 let is_swept = swept.contains(&(id, range.number))
                     || below.iter().any(|below| below.number == range.number);
-                range.number <= visible.min(oldest) && !is_swept
+                range.number <= visible.min(oldest) && !is_swept && has_merged(range.number)
             };
             let due = table.ranges.get(guard)?.iter().find(is_due)?;
             Some((id, due.clone(), due.from.to_vec()))

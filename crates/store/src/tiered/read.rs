@@ -123,8 +123,13 @@ impl<I: BothWays> Tiers<I> {
         let number_of = |found| self.number_of(guard, found);
         let at = (guard, key, near.of(&view.active));
         let mut found = view.active.versions.get(at, || u64::MAX, number_of)?;
-        if let (None, Some(frozen)) = (found, &view.frozen) {
-            found = frozen.versions.get((guard, key, None), || u64::MAX, number_of)?;
+        if found.is_none() {
+            for layer in view.further() {
+                found = layer.versions.get((guard, key, None), || u64::MAX, number_of)?;
+                if found.is_some() {
+                    break;
+                }
+            }
         }
         let Some(version) = found else { return self.newest_below(guard, table, view, key.bytes) };
         let list = table.ranges.get(guard);

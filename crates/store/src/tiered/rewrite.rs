@@ -23,7 +23,7 @@ use super::view::View;
 use super::write::{Near, Purpose};
 use super::{Tiers, Writer};
 use crate::background::Bell;
-use crate::options::Twin;
+use crate::options::{Merging, Twin};
 use crate::types::error::Error;
 use crate::types::stats::StallCounts;
 use quipu_medium::LINE;
@@ -246,6 +246,9 @@ impl<I: BothWays> Tiers<I> {
         demand: &Demand,
         needed: &mut Vec<(u64, u64)>,
     ) -> Result<Option<Victim>, Error> {
+        if self.merging != Merging::Direct {
+            return Ok(None);
+        }
         // As long as a snapshot of that moment is there.
         let oldest = self.snapshots.oldest();
         needed.retain(|(_, newest)| oldest.is_some_and(|oldest| oldest <= *newest));
@@ -261,7 +264,7 @@ impl<I: BothWays> Tiers<I> {
         }
         for table in self.tables.all() {
             let view = table.view(guard);
-            above.insert(table.subtable.created, view.active.above);
+            above.insert(table.subtable.created, view.global().above);
             if !view.is_alone() {
                 // Something older is on the levels, or on its way there.
                 oldest_of.remove(&table.subtable.created);

@@ -74,6 +74,9 @@ impl<I: BothWays> Tiers<I> {
     #[cold]
     fn relieve_some(&self, left: u32, writer: &mut Writer) {
         let has_cleaner = self.rewriter.bell.ring();
+        if !has_cleaner {
+            let _ = self.merge_some();
+        }
         if self.dumper.is_there() {
             if self.dumper.bell.ring() {
                 let all = self.log.heap().space().zone_count() - self.reserve;
@@ -110,7 +113,7 @@ impl<I: BothWays> Tiers<I> {
         if !self.dumper.is_there() || left >= self.low_water {
             return Ok(Dumped::Nothing);
         }
-        let Some(mut dumping) = self.dumper.try_lock() else { return Ok(Dumped::ByAnother) };
+        let Some(dumping) = self.dumper.try_lock() else { return Ok(Dumped::ByAnother) };
         if self.rewriter.waits() {
             // Readers who keep memtables keep those of a further dump as well.
             self.release_all_ripe();
@@ -124,7 +127,7 @@ impl<I: BothWays> Tiers<I> {
             return Ok(Dumped::Some);
         }
         let Some(table) = self.to_dump(&dumping) else { return Ok(Dumped::Nothing) };
-        self.dump(&mut dumping, &table)?;
+        self.dump(&dumping, &table)?;
         drop(dumping);
         self.release_all_ripe();
         self.dumper.pace.unmerged(self.most_unmerged());
@@ -135,9 +138,9 @@ impl<I: BothWays> Tiers<I> {
     /// Dumps the tables that have something on levels, and compacts these.
     fn dump_further(&self) -> Result<(), Error> {
         for table in self.tables.all() {
-            let mut dumping = self.dumper.lock();
+            let dumping = self.dumper.lock();
             if dumping.has_levels(&table) {
-                self.dump(&mut dumping, &table)?;
+                self.dump(&dumping, &table)?;
             }
         }
         self.compact_step(Compact::All).map(drop)
@@ -147,7 +150,9 @@ impl<I: BothWays> Tiers<I> {
     pub(super) fn dump_ahead(&self) -> Progress {
         match self.dump_step() {
             Ok(Dumped::Some) => Progress::More,
-            Ok(Dumped::Nothing) if self.dumper.try_lock().is_some_and(|mut dumping| dumping.forget()) => {
+            Ok(Dumped::Nothing)
+                if self.dumper.try_lock().is_some_and(|dumping| self.forget_layers(&dumping)) =>
+            {
                 Progress::Enough
             }
             // A full disk, perhaps, or readers of a layer that was dumped.
@@ -208,13 +213,15 @@ impl<I: BothWays> Tiers<I> {
     pub(super) fn clean_ahead(&self) -> Progress {
         assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
         self.release_all_ripe();
-        match self.sweep_step(&mut self.rewriter.worker()) {
+        match self.merge_some().and_then(|merged| Ok(merged || self.sweep_step(&mut self.rewriter.worker())?))
+        {
             Ok(true) => return Progress::More,
             Ok(false) => {}
             Err(_) => return Progress::Stuck,
         }
         if self.log.heap().space().free_zones() >= self.low_water {
-            return Progress::Enough;
+            let is_to_merge = self.is_to_merge(&self.rewriter.worker().participant.pin());
+            return if is_to_merge { Progress::Stuck } else { Progress::Enough };
         }
         match self.rewrite_step(&Demand { least: self.least_ahead(), numbers: 0..u64::MAX }) {
             Ok(true) => Progress::More,

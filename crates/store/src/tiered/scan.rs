@@ -124,7 +124,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
 
     /// Looks up the next keys of an end; `false` if there are none.
     fn look<const BACK: bool>(&mut self) -> Result<bool, Error> {
-        if !self.view.is_alone() {
+        if !self.view.is_one() {
             return self.look_in_all::<BACK>();
         }
         let Scan { tiers, guard, table, at, now, from, to, front, back, found, noted, view, .. } = self;

@@ -2,10 +2,10 @@
 
 use super::Tiers;
 use super::ranges::Ranges;
-use super::view::{Layer, View};
+use super::view::{Layer, View, Views};
 use crate::types::error::Error;
 use crate::types::table::{Table as Handle, TableId, TableStats};
-use quipu_parts::epoch::{Collector, Current};
+use quipu_parts::epoch::Collector;
 use quipu_parts::heap::chain::{ChainHeap, Subtable};
 use quipu_parts::index::BothWays;
 use quipu_parts::sync::SpinLock;
@@ -22,8 +22,8 @@ pub(super) struct Table<I: BothWays> {
     pub(super) number: usize,
     pub(super) id: TableId,
     pub(super) subtable: Subtable,
-    pub(super) view: Current<View<I>>,
-    /// Held for a change of the view.
+    pub(super) views: Views<I>,
+    /// Held for a dump's publication, for other levels, and while the table is dropped.
     pub(super) changing: SpinLock<()>,
     /// Range tombstones whose keys are not swept.
     pub(super) ranges: Ranges,
@@ -119,19 +119,16 @@ impl<I: BothWays> Tables<I> {
             all.next += 1;
             all.next - 1
         };
-        let table = Table {
+        let first = View::of(Layer::new(0, index, &self.epochs));
+        Arc::new(Table {
             number,
             id: TableId { pool: self.pool, created: subtable.created },
             subtable,
-            view: Current::default(),
+            views: Views::new(first, &self.epochs.register().pin()),
             changing: SpinLock::default(),
             ranges: Ranges::default(),
             is_dropped: AtomicBool::new(false),
-        };
-        let active = Layer::new(0, index, &self.epochs);
-        let view = View { active, frozen: None, levels: None };
-        table.view.replace(&self.epochs.register().pin(), Some(view));
-        Arc::new(table)
+        })
     }
 
     fn add(&self, table: Arc<Table<I>>) {

@@ -17,6 +17,7 @@ use quipu_parts::record::{Content, Kind};
 use quipu_parts::versions::{RangeTombstone, Version};
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::ptr::from_ref;
 use std::sync::Arc;
 
 /// Why an item is written: how many zones it leaves free depends on it.
@@ -39,7 +40,8 @@ impl Purpose {
 /// A place near a key in the index of a layer.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Near {
-    layer: u64,
+    /// Its address.
+    layer: usize,
     place: Option<u64>,
 }
 
@@ -47,13 +49,14 @@ impl Near {
     /// The place for a write of this key, which is asked for ahead.
     #[inline]
     fn to_write<I: BothWays>(view: &View<I>, key: Key<'_>) -> Near {
-        Near { layer: view.active.above, place: view.active.versions.index().prefetch_to_write(key) }
+        let layer = &*view.active;
+        Near { layer: from_ref(layer).addr(), place: layer.versions.index().prefetch_to_write(key) }
     }
 
-    /// The place, if it is one of this layer.
+    /// The place, if it is one of this layer. The guard of before has kept that one.
     #[inline]
     pub(super) fn of<I: BothWays>(self, layer: &Layer<I>) -> Option<u64> {
-        self.place.filter(|_| self.layer == layer.above)
+        self.place.filter(|_| self.layer == from_ref(layer).addr())
     }
 }
 
@@ -246,7 +249,7 @@ impl<I: BothWays> Tiers<I> {
             assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
             let table = tables.iter().find(|table| table.number == written.table).expect("one of the item's");
             // The view of now: the layer of its memtable may be younger than the guard.
-            let layer = table.view(guard).layer_of(|| written.memtable());
+            let layer = table.view(guard).layer_of(written.memtable());
             let near = near.of(layer);
             for record in written.records() {
                 let RecordFound { key, value, version, sequence, .. } = record;
@@ -273,7 +276,11 @@ impl<I: BothWays> Tiers<I> {
                 hears(place.first..=place.last);
             }
         };
-        let last = self.log.write(item, supply, granted, publish)?;
+        let opened = |number: usize, memtable: u64| {
+            let table = tables.iter().find(|table| table.number == number).expect("one of the item's");
+            self.begin_layer(guard, table, memtable);
+        };
+        let last = self.log.write(item, (supply, opened), granted, publish)?;
         mourner.dismiss();
         Ok(last)
     }

@@ -149,7 +149,7 @@ impl ChainLog {
         granted: impl FnOnce(&Place),
         publish: impl FnMut(&Written<'_>),
     ) -> Result<u64, ChainError> {
-        let last = self.write(item, supply, granted, publish)?;
+        let last = self.write(item, (supply, |_, _| ()), granted, publish)?;
         item.clear();
         self.wait(last)?;
         Ok(last)
@@ -157,11 +157,13 @@ impl ChainLog {
 
     /// As [`commit`](ChainLog::commit), but it does not wait for the items before: only when the number that
     /// it returns is [visible](ChainLog::wait), no crash takes it back. The item is left as it is.
+    ///
+    /// `opened` is told the tables and numbers of memtables, before anything gets a place in them.
     #[inline]
     pub fn write(
         &self,
         item: &mut Item,
-        supply: Supply,
+        (supply, opened): (Supply, impl Fn(usize, u64)),
         granted: impl FnOnce(&Place),
         mut publish: impl FnMut(&Written<'_>),
     ) -> Result<u64, ChainError> {
@@ -189,7 +191,7 @@ impl ChainLog {
             let lacks = |piece: &&ItemPiece| !turn.state().fits(piece.table, piece.chunk.len());
             if let Some(table) = pieces.iter().find(lacks).map(|piece| piece.table) {
                 drop(turn);
-                self.prepare(table, supply)?;
+                self.prepare(table, supply, &opened)?;
                 continue;
             }
             break turn.grant(count, |tails, place| needy = self.place(tails, pieces, place)).0;
@@ -201,7 +203,7 @@ impl ChainLog {
         flight.done();
         if let Some(table) = needy {
             // Ahead of need; if there is no room, only the item that needs it fails.
-            let _ = self.prepare(table, supply);
+            let _ = self.prepare(table, supply, &opened);
         }
         Ok(last)
     }
@@ -241,7 +243,7 @@ impl ChainLog {
 
     /// Makes ready the zone or memtable that a tail needs, unless another thread has.
     #[cold]
-    fn prepare(&self, table: usize, supply: Supply) -> Result<(), ChainError> {
+    fn prepare(&self, table: usize, supply: Supply, opened: &dyn Fn(usize, u64)) -> Result<(), ChainError> {
         let _alone = self.preparing.lock();
         // Nobody else adds anything, and a tail without anything ready stays in its zone.
         let need = self.ring.turn()?.state().needs(table)?;
@@ -254,6 +256,7 @@ impl ChainLog {
             Some(Need::Memtable(subtable)) => {
                 let standby = self.heap.open(subtable, supply)?;
                 self.memtables.lock().push(standby.memtable.clone());
+                opened(table, standby.memtable.number());
                 self.ring.turn()?.state().add_memtable(table, standby);
             }
         }

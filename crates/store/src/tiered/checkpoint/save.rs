@@ -15,12 +15,13 @@ use zerocopy::IntoBytes;
 /// superblock: durably, or that of none.
 pub(in crate::tiered) fn save<I: BothWays + Imaged>(tiers: &Tiers<I>) -> Result<CheckpointEntry, Error> {
     let none = CheckpointEntry::default();
+    tiers.merge_all()?;
     if !tiers.sweep_for_good()? {
         return Ok(none);
     }
     let (heap, tables, participant) = (tiers.log.heap(), tiers.tables.all(), tiers.epochs.register());
     let (guard, mut retired) = (participant.pin(), Retired::default());
-    if tables.iter().any(|table| table.view(&guard).frozen.is_some()) {
+    if tables.iter().any(|table| !table.view(&guard).frozen.is_empty()) {
         return Ok(none);
     }
     let settle = |table: &Arc<Table<I>>| table.view(&guard).active.versions.settle(&guard, &mut retired);

@@ -15,9 +15,10 @@ pub(super) const INDEX: Preset = Preset {
     about: "Keys of 8 bytes and values of 64 bytes to 4 KiB, as many bytes of each as --records of 8 + 500 have, with a pool that \
             all data fit: a load in random order, then random reads, then scans of 100 records, each loaded anew, with the \
             most threads. Then half puts and half gets of the paper's usual records by the second, for a second for every \
-            30,000 records up to ten minutes: all in PM, and with a pool of half the data. No setting of xp dumps each memtable by \
-            itself, as XS does: figure dumps shows what reads of several dumps cost. RocksDB and fjall in place of XS: \
-            quipu-rivals paper xp --figure 15.",
+            30,000 records up to ten minutes: all in PM, and with a pool of half the data. Values of 64 bytes also with an index \
+            for each memtable, which is merged into the Global Index (merge=key, as in the paper), or is not (merge=off); else \
+            writes go into the Global Index at once. No setting of xp dumps each memtable by itself, as XS does: figure dumps \
+            shows what reads of several dumps cost. RocksDB and fjall in place of XS: quipu-rivals paper xp --figure 15.",
     runs: index,
     statements: &[
         says("random reads, XP over XS (RocksDB), values of 64 bytes", "up to more than 113")
@@ -32,6 +33,18 @@ pub(super) const INDEX: Preset = Preset {
             .times(cell("64 B, gets", "load_read", XP), cell("64 B, gets", "load_read", ROCKSDB)),
         says("random writes, XP over XS (RocksDB), values of 4 KiB", "(more than 1)")
             .times(cell("4096 B, gets", "load_read", XP), cell("4096 B, gets", "load_read", ROCKSDB)),
+        says("random reads, merge=key over memtables alone", "(more than 1)")
+            .times(cell(KEY_GETS, "run_read", XP), cell(OFF_GETS, "run_read", XP)),
+        says("random scans, merge=key over memtables alone", "(more than 1)")
+            .times(cell(KEY_SCANS, "run_scan", XP), cell(OFF_SCANS, "run_scan", XP)),
+        says("random writes, merge=key over memtables alone", "(about 1)")
+            .times(cell(KEY_GETS, "load_read", XP), cell(OFF_GETS, "load_read", XP)),
+        says("random reads, writes into the Global Index over merge=key", "(not measured)")
+            .times(cell("64 B, gets", "run_read", XP), cell(KEY_GETS, "run_read", XP)),
+        says("random scans, writes into the Global Index over merge=key", "(not measured)")
+            .times(cell("64 B, scans", "run_scan", XP), cell(KEY_SCANS, "run_scan", XP)),
+        says("random writes, writes into the Global Index over merge=key", "(not measured)")
+            .times(cell("64 B, gets", "load_read", XP), cell(KEY_GETS, "load_read", XP)),
         says("half puts, XP over XS (RocksDB)", "up to 15")
             .times(cell(STEADY, "steady", XP), cell(STEADY, "steady", ROCKSDB)),
         says("half puts, XP, slowest second of the fastest", "more than 65")
@@ -50,6 +63,10 @@ const fn cell(setting: &'static str, phase: &'static str, design: &'static str) 
     best(setting, phase).of(design)
 }
 
+const KEY_GETS: &str = "64 B, gets, merge=key";
+const KEY_SCANS: &str = "64 B, scans, merge=key";
+const OFF_GETS: &str = "64 B, gets, merge=off";
+const OFF_SCANS: &str = "64 B, scans, merge=off";
 const STEADY: &str = "half puts";
 const STEADY_BEYOND: &str = "half puts, data twice the pool";
 
@@ -85,11 +102,16 @@ fn workload(name: &str, (records, operations): (u64, u64), value_size: usize, te
 fn index(scale: &Scale) -> Vec<Run> {
     let bytes = scale.records * RECORD;
     let all_in_pm = || with_pool(scale.most_threads(), None);
-    let of_size = |size: u64| {
+    // Half of this pool has room for all records of the smallest size: nothing is dumped.
+    let merged =
+        |merge: &str| with_pool(scale.most_threads(), Some(bytes * 5 + (64 << 20))).with("merge", merge);
+    let of_size = |size: u64, merge: Option<&str>| {
         let records = (bytes / (KEY as u64 + size)).max(1);
+        let config = || merge.map_or_else(all_in_pm, merged);
+        let merge = merge.map_or_else(String::new, |merge| format!(", merge={merge}"));
         let run = |what: &str, name: &str, operations: u64, mix: &str| {
             let workload = workload(name, (records, operations), size as usize, mix);
-            Run::new(format!("{size} B, {what}"), all_in_pm(), Benchmark::Ycsb(workload.into()))
+            Run::new(format!("{size} B, {what}{merge}"), config(), Benchmark::Ycsb(workload.into()))
         };
         let scans = format!(
             "readproportion=0\nupdateproportion=0\nscanproportion=1\nminscanlength={SCANNED}\nmaxscanlength={SCANNED}\n"
@@ -104,8 +126,9 @@ fn index(scale: &Scale) -> Vec<Run> {
         let load = SteadyLoad { seconds, ..SteadyLoad::default() };
         Run::new(setting, of_paper(config, scale.records), Benchmark::Steady(load))
     };
-    let mut runs: Vec<Run> = SIZES.into_iter().flat_map(of_size).collect();
+    let mut runs: Vec<Run> = SIZES.into_iter().flat_map(|size| of_size(size, None)).collect();
     if !scale.is_simulated() {
+        runs.extend(["key", "off"].into_iter().flat_map(|merge| of_size(SIZES[0], Some(merge))));
         runs.push(steady(STEADY, all_in_pm()));
         runs.push(steady(STEADY_BEYOND, with_pool(scale.most_threads(), Some(bytes / 2))));
     }
