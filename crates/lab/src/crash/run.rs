@@ -4,7 +4,7 @@ use super::explorer::{DETAILS, Findings};
 use super::hand::{Hand, table_name};
 use super::history::Recorder;
 use super::ledger::{Contents, Ledger};
-use super::levels::{Disk, address_of};
+use super::levels::{Disk, DiskImage, address_of};
 use super::moment::{Label, Point, Points, closed};
 use super::oracle::{Time, ValueId, milliseconds};
 use super::pace::Pace;
@@ -25,7 +25,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Crashes of a crashed pool's successors that are followed.
@@ -66,7 +66,8 @@ pub(super) struct Run<'a> {
     seed: u64,
     pool: Pool,
     pace: Pace,
-    judged: HashSet<(u64, usize, u64)>,
+    /// States that were judged. Their levels are kept, so that no others get the same address.
+    judged: HashMap<(u64, usize, u64), DiskImage>,
     findings: Findings,
 }
 
@@ -75,7 +76,7 @@ impl<'a> Run<'a> {
         let random = SmallRng::seed_from_u64(seed);
         let pool = Pool::of(seed, config);
         let pace = Pace::of(seed, config, &pool);
-        Run { config, arena, random, seed, pool, pace, judged: HashSet::new(), findings: Findings::default() }
+        Run { config, arena, random, seed, pool, pace, judged: HashMap::new(), findings: Findings::default() }
     }
 
     /// Carries out the run and judges its states.
@@ -299,7 +300,8 @@ impl<'a> Run<'a> {
                     return;
                 }
                 let version = point.expectation.version;
-                if self.judged.insert((image.hash(), address_of(&point.levels), version)) {
+                let state = (image.hash(), address_of(&point.levels), version);
+                if self.judged.insert(state, point.levels.clone()).is_none() {
                     // The first two images are the whole ones: nothing arrived, everything did.
                     self.judge(&point, Crash::Power { image: &image, torn: i >= 2 });
                 }
