@@ -95,8 +95,8 @@ const BROKEN: [(Broken, &str); 40] = [
     (Store(Twin::ReleasedBeforeFlushed), "released-before-flushed: memtables go before they count as dumped"),
     (Store(Twin::FlushedNotNoted), "flushed-not-noted: memtables that were dumped go one by one"),
     (
-        Store(Twin::LaterMergedFirst),
-        "later-merged-first: a later memtable is merged and dumped before an earlier one",
+        Store(Twin::LaterMergedAlone),
+        "later-merged-alone: a dump merges the latest memtable, and leaves those before it out",
     ),
     (Store(Twin::FrozenEarly), "frozen-early: a layer is dumped although items of it are under way"),
     (Store(Twin::DeletionsNotDumped), "deletions-not-dumped: a dump leaves out what hides older values"),

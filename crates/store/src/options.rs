@@ -216,7 +216,7 @@ pub enum Merging {
     Direct,
     /// When the memtable has ended.
     Key,
-    /// When it is dumped.
+    /// When it is dumped, or the store is closed.
     Off,
 }
 
@@ -362,8 +362,8 @@ pub enum Twin {
     ReleasedBeforeFlushed,
     /// No word ever says that they are.
     FlushedNotNoted,
-    /// Of two indexes of memtables the later one is merged into the Global Index first, and dumped first.
-    LaterMergedFirst,
+    /// A dump merges the latest index of a memtable, and leaves those before it out.
+    LaterMergedAlone,
     /// A layer is dumped although items that were granted before the freeze are not published.
     FrozenEarly,
     /// A dump leaves deletions out although the levels have the values that they delete.

@@ -99,12 +99,12 @@ impl Pool {
         let mut options = Options::new().design(config.design).zone_size(ZONE).recovery_threads(2);
         options.free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
         // In two of five, memtables have indexes of their own.
-        let merging = match seed / 3 % 5 {
+        options.merging = match seed / 3 % 5 {
+            _ if levels.is_none() => Merging::Direct,
             1 => Merging::Key,
             3 => Merging::Off,
             _ => Merging::Direct,
         };
-        options.merging = merging;
         // Puts are published before they return in one run of four, as papers have it.
         options.late = seed % 4 != 2;
         options.testing = Testing {
@@ -157,11 +157,10 @@ impl Pool {
             let (batch, separate) = (seed % 4 != 3, seed % 4 != 1);
             options.techniques = Techniques { batch, separate, ..Techniques::ALL };
         }
-        let mut options =
+        let options =
             settings::apply(&config.settings, config.design, options).expect("settings that were checked");
-        if levels.is_none() {
-            options.merging = Merging::Direct;
-        }
+        // Indexes of memtables need levels.
+        let levels = levels.or_else(|| (options.merging != Merging::Direct).then(|| faults(seed)));
         let records = Records::new(options.slots.form, if wide { MANY_KEYS } else { KEYS }, words);
         let records = if has_tables { records.in_tables(TABLES) } else { records };
         Pool { options, records, len, is_crowded, moves_clock, levels, grants }

@@ -125,6 +125,31 @@ fn so_they_are_when_indexes_are_merged_for_the_dump_alone() {
     holds_more_than_the_pool("off");
 }
 
+/// Each version is counted once as superseded: by a write into its layer, or by a merge.
+#[test]
+fn a_close_merges_the_indexes_of_memtables_into_its_checkpoint() {
+    for merge in ["key", "off"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (pool, options) = (folder.path().join("pool"), options().set("merge", merge).unwrap());
+        let store = Store::create(&pool, &options).unwrap();
+        let mut client = store.client();
+        client.put(b"a", b"first").unwrap();
+        assert!(client.remove(b"a").unwrap());
+        client.put(b"a", b"second").unwrap();
+        // Each round is longer than a memtable.
+        for generation in 0..5 {
+            fill(&mut client, &mut Model::new(), 0..800, generation);
+        }
+        drop(client);
+        store.close().unwrap();
+        let store = Store::open(&pool, &options).unwrap();
+        assert!(store.recovery().from_checkpoint, "merge={merge}");
+        let default = store.tables().unwrap().remove(0);
+        assert_eq!(store.table_stats(&default).unwrap().records, 801, "merge={merge}");
+        assert_eq!(store.stats().tombstone_bytes, 0, "merge={merge}");
+    }
+}
+
 /// A memtable without levels would never be given back.
 #[test]
 fn indexes_of_memtables_need_levels() {

@@ -189,12 +189,13 @@ impl SimRuns {
         if poisoned { Err(NameError::Poisoned(device("an earlier change failed"))) } else { Ok(()) }
     }
 
-    /// Names runs, in place of those from one place on in the list of now.
+    /// Names runs, in place of these neighbours in the list, or in front of it.
     fn replace(&self, old: &[Arc<SimRun>], new: impl IntoIterator<Item = SimRun>) {
         self.forest.change(|disk| {
             let runs = disk.trees.get_mut(&self.table).expect("the tree is open");
             // Others may have named runs meanwhile, in front of the list.
-            let at = old.first().and_then(|old| runs.iter().position(|run| run.id == old.id)).unwrap_or(0);
+            let place = |old: &Arc<SimRun>| runs.iter().position(|run| run.id == old.id);
+            let at = old.first().map_or(0, |old| place(old).expect("nobody else compacts"));
             let named = new.into_iter().map(|run| {
                 let id = disk.next_id;
                 disk.next_id += 1;

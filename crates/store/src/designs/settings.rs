@@ -266,7 +266,7 @@ const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "merge",
-        help: "direct: writes go into the Global Index; key: into an index of their memtable, merged when that is full; off: merged when it is dumped (3.3)",
+        help: "direct: writes go into the Global Index; key: into an index of their memtable, which the cleaner merges when that is full; off: it is merged for a dump (3.3)",
         field: &Named(
             |options| &mut options.merging,
             &[("direct", Merging::Direct), ("key", Merging::Key), ("off", Merging::Off)],

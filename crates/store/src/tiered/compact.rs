@@ -3,7 +3,7 @@
 //! Runs are merged behind the seam; [`quipu_parts::runs::filter`] chooses the records that stay. The numbers
 //! at which somebody reads are taken before, so that more is kept than need be, and never less.
 //!
-//! *When a range tombstone leaves.* Its keys have been swept out of the active layer, which no older
+//! *When a range tombstone leaves.* Its keys have been swept out of the Global Index, which no older
 //! snapshot has hindered, and no layer is frozen, so all of them are on the levels. From then on they are in
 //! runs with ids below the next one, its *base*: no dump brings such keys, and each compaction applies it.
 //! Runs that are older and lie wholly in its range are dropped at once. When no run of its range has an id

@@ -167,10 +167,11 @@ impl<I: BothWays> Tiers<I> {
                 (view.active, view.older) = (empty, Vec::new());
             });
         };
-        match self.twin {
-            Some(Twin::FrozenEarly) => self.log.begin_to_freeze(table.number, begin).map(drop)?,
-            _ => self.log.freeze(table.number, begin).map(drop)?,
-        }
+        let last = match self.twin {
+            Some(Twin::FrozenEarly) => self.log.begin_to_freeze(table.number, begin)?,
+            _ => self.log.freeze(table.number, begin)?,
+        };
+        table.view(&guard).global().merged.fetch_max(last, Ordering::Release);
         Ok(())
     }
 
@@ -178,7 +179,6 @@ impl<I: BothWays> Tiers<I> {
     fn dump_frozen(&self, dumping: &Dumping, table: &Arc<Table<I>>) -> Result<(), Error> {
         // A freeze that was cut off by a poisoned order has left items that never become visible.
         self.log.granted()?;
-        self.merge_frozen(table)?;
         let guard = dumping.participant.pin();
         let view = table.view(&guard);
         let (Some(frozen), boundary) = (view.frozen.last().cloned(), view.global().above) else {
@@ -200,7 +200,9 @@ impl<I: BothWays> Tiers<I> {
         let zones = self.zones_of(table, frozen.above..boundary);
         let held = self.log.heap().usage().of_all(zones.iter().copied(), purge.now);
         self.dumper.pace.begin(zones.len() as u32, held.packed, purge.now);
-        let parts = self.write_layer((table, &frozen, &zones), &**runs, purge, is_last);
+        let merged = self.merge_frozen(table);
+        let write = |()| self.write_layer((table, &frozen, &zones), &**runs, purge, is_last);
+        let parts = merged.and_then(write);
         self.dumper.pace.end(self.region().now());
         self.publish(dumping, table, (runs, parts?), boundary)?;
         self.gone.push(frozen);

@@ -123,9 +123,8 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
         for table in self.tables.all() {
             let view = table.view(&guard);
             for layer in view.layers() {
-                let index = layer.versions.index().stats();
-                stats.index_bytes += index.bytes + layer.versions.bytes();
-                stats.index_splits += index.splits;
+                stats.index_bytes += layer.bytes();
+                stats.index_splits += layer.versions.index().stats().splits;
             }
             if let Some(levels) = &view.levels {
                 let runs = levels.runs.stats();
@@ -136,6 +135,7 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
                 stats.level_dram += runs.pinned;
             }
         }
+        stats.index_bytes += self.gone.bytes();
         stats.dumped_bytes = self.dumper.dumped_bytes();
         (stats.paced_writes, stats.paced_ms) = self.dumper.pace.paused();
         self.rewriter.stalls.counted_in(stats)

@@ -16,7 +16,9 @@ use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Keys that are looked up together in a layer.
+/// Keys that are looked up together in a layer: at first, since few of those that a scan tells may be there,
+/// and at most.
+const AT_FIRST: usize = 4;
 const AT_ONCE: usize = 32;
 
 /// The state in which a scan sees a table.
@@ -46,6 +48,8 @@ struct LayerScan<'g, I: BothWays> {
     /// The newest versions of the next keys, tombstones too.
     next: VecDeque<Result<(u64, RecordFound<'g>), Error>>,
     has_more: bool,
+    /// Keys that are looked up next.
+    limit: usize,
     noted: Noted,
 }
 
@@ -77,6 +81,7 @@ impl<'g, I: BothWays> Merge<'g, I> {
             cursor: cursor(layer),
             next: VecDeque::new(),
             has_more: true,
+            limit: AT_FIRST,
             noted: Noted::default(),
         };
         Merge { layers: view.layers().map(scan).collect(), levels: levels.map(Iterator::peekable) }
@@ -171,10 +176,10 @@ impl<'g, I: BothWays> LayerScan<'g, I> {
     /// Looks up the next keys, if none is left.
     fn fill(&mut self, sight: &Sight<'g, I>) -> Result<(), Error> {
         let Sight { tiers, guard, at, .. } = *sight;
-        let LayerScan { layer, cursor, next, has_more, noted } = self;
+        let LayerScan { layer, cursor, next, has_more, limit, noted } = self;
         let number_of = |reference| tiers.number_of(guard, reference);
         let prefetch = |reference| tiers.region().prefetch(tiers.log.heap().resolve(reference));
-        let mut look = Look { limit: AT_ONCE, up_to: at, prefetch, number_of, noted: std::mem::take(noted) };
+        let mut look = Look { limit: *limit, up_to: at, prefetch, number_of, noted: std::mem::take(noted) };
         while next.is_empty() && *has_more {
             let note = |key: &[u8], version: Version| {
                 let record = match tiers.record_of(guard, &version) {
@@ -187,6 +192,8 @@ impl<'g, I: BothWays> LayerScan<'g, I> {
                 Cursor::InOrder(scan) => layer.versions.next_in_order(guard, scan, &mut look, note)?,
                 Cursor::Back(scan) => layer.versions.prev_in_order(guard, scan, &mut look, note)?,
             };
+            *limit = (*limit * 2).min(AT_ONCE);
+            look.limit = *limit;
         }
         *noted = look.noted;
         Ok(())

@@ -246,6 +246,7 @@ impl<I: BothWays> Tiers<I> {
         demand: &Demand,
         needed: &mut Vec<(u64, u64)>,
     ) -> Result<Option<Victim>, Error> {
+        // A copy would get a number above that of a newer record in another layer.
         if self.merging != Merging::Direct {
             return Ok(None);
         }

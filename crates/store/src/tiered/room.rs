@@ -5,7 +5,7 @@ use super::rewrite::Demand;
 use super::write::Purpose;
 use super::{Session, Tiers, Writer};
 use crate::background::Progress;
-use crate::options::Twin;
+use crate::options::{Merging, Twin};
 use crate::types::error::Error;
 use crate::walk::patience::Patience;
 use quipu_parts::heap::chain::Memtable;
@@ -220,8 +220,7 @@ impl<I: BothWays> Tiers<I> {
             Err(_) => return Progress::Stuck,
         }
         if self.log.heap().space().free_zones() >= self.low_water {
-            let is_to_merge = self.is_to_merge(&self.rewriter.worker().participant.pin());
-            return if is_to_merge { Progress::Stuck } else { Progress::Enough };
+            return if self.gone.forget() { Progress::Enough } else { Progress::Stuck };
         }
         match self.rewrite_step(&Demand { least: self.least_ahead(), numbers: 0..u64::MAX }) {
             Ok(true) => Progress::More,
@@ -251,8 +250,12 @@ impl<I: BothWays> Tiers<I> {
 }
 
 impl<I: BothWays> Tiers<I> {
-    /// Ends the memtables that are written to and hold something that is superseded.
+    /// Ends the memtables that are written to and hold something that is superseded, so that they can be
+    /// rewritten.
     fn seal_superseded(&self) -> Result<(), Error> {
+        if self.merging != Merging::Direct {
+            return Ok(());
+        }
         let (memtables, now) = (self.log.memtables(), self.region().now());
         for table in self.tables.all() {
             let own = |memtable: &&Arc<Memtable>| memtable.subtable() == table.subtable.created;

@@ -30,14 +30,23 @@ use std::sync::atomic::AtomicU64;
 pub(super) struct Layer<I: Index> {
     pub(super) above: u64,
     pub(super) versions: Versions<I>,
-    /// The highest number that was merged into it.
+    /// A number up to which all versions of its table are in it, or in an older layer.
     pub(super) merged: AtomicU64,
+    /// The key from which on it is not merged into an older layer yet.
+    pub(super) next: SpinLock<Vec<u8>>,
 }
 
 impl<I: Index> Layer<I> {
     pub(super) fn new(above: u64, index: I, epochs: &Collector) -> Arc<Layer<I>> {
-        let (versions, merged) = (Versions::new(index, epochs.clone()), AtomicU64::new(0));
-        Arc::new(Layer { above, versions, merged })
+        let versions = Versions::new(index, epochs.clone());
+        Arc::new(Layer { above, versions, merged: AtomicU64::new(0), next: SpinLock::default() })
+    }
+}
+
+impl<I: BothWays> Layer<I> {
+    /// Bytes of DRAM that it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.versions.index().stats().bytes + self.versions.bytes()
     }
 }
 
@@ -184,7 +193,7 @@ impl<I: Index> Default for Gone<I> {
     }
 }
 
-impl<I: Index> Gone<I> {
+impl<I: BothWays> Gone<I> {
     pub(super) fn push(&self, layer: Arc<Layer<I>>) {
         self.0.lock().push(layer);
     }
@@ -197,6 +206,11 @@ impl<I: Index> Gone<I> {
         drop(gone);
         drop(left);
         is_empty
+    }
+
+    /// Bytes of DRAM that they take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.lock().iter().map(|layer| layer.bytes()).sum()
     }
 }
 

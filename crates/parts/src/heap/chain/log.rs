@@ -315,25 +315,24 @@ impl ChainLog {
     }
 
     /// Ends all memtables of a table, and draws a number from the pool's clock that they are below and all
-    /// later ones are above. `begin` is told it before any of the later ones is there. When this returns,
-    /// all items of before are visible.
+    /// later ones are above. `begin` is told it before any of the later ones is there. Returns the last
+    /// number of the items of before, which are visible then.
     ///
     /// # Errors
     /// If the ring is poisoned.
     pub fn freeze(&self, table: usize, begin: impl FnOnce(u64)) -> Result<u64, Poisoned> {
-        let (boundary, last) = self.begin_to_freeze(table, begin)?;
+        let last = self.begin_to_freeze(table, begin)?;
         self.ring.wait(last)?;
         self.end_full();
-        Ok(boundary)
+        Ok(last)
     }
 
-    /// A [freeze](ChainLog::freeze) that does not wait. Returns the number that it has drawn, and that of
-    /// the last item of before.
+    /// A [freeze](ChainLog::freeze) that does not wait.
     ///
     /// # Errors
     /// If the ring is poisoned.
     #[doc(hidden)]
-    pub fn begin_to_freeze(&self, table: usize, begin: impl FnOnce(u64)) -> Result<(u64, u64), Poisoned> {
+    pub fn begin_to_freeze(&self, table: usize, begin: impl FnOnce(u64)) -> Result<u64, Poisoned> {
         // Nobody opens a memtable meanwhile.
         let alone = self.preparing.lock();
         let boundary = self.heap.clock().draw(self.heap.space());
@@ -342,7 +341,7 @@ impl ChainLog {
         let (last, tail) = (turn.last(), turn.state().take_tail(table, |_| true));
         self.close_tail(turn, tail);
         drop(alone);
-        Ok((boundary, last))
+        Ok(last)
     }
 
     /// Ends the appending to a memtable, and gives up memtables without a chunk.

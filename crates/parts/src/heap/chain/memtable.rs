@@ -326,6 +326,11 @@ impl ChainHeap {
         memtable.note_end(place);
     }
 
+    /// The last number in a memtable that has ended. It is not proved.
+    pub fn last_of(&self, memtable: &Memtable) -> u64 {
+        self.region().load(self.object_offset(memtable.object) + LAST_AT)
+    }
+
     /// Releases the zones of a memtable behind its end.
     pub(super) fn trim(&self, memtable: &Memtable, end: u32) {
         // The end is behind a line of the last zone that has one, so the place before it is in that zone.

@@ -14,14 +14,19 @@ use zerocopy::IntoBytes;
 /// Writes a checkpoint of a store without users, whose memtables have ended, and returns its name for the
 /// superblock: durably, or that of none.
 pub(in crate::tiered) fn save<I: BothWays + Imaged>(tiers: &Tiers<I>) -> Result<CheckpointEntry, Error> {
-    let none = CheckpointEntry::default();
+    let (none, participant) = (CheckpointEntry::default(), tiers.epochs.register());
+    let is_frozen = |table: &Arc<Table<I>>| !table.view(&participant.pin()).frozen.is_empty();
+    if tiers.tables.all().iter().any(is_frozen) {
+        return Ok(none);
+    }
     tiers.merge_all()?;
     if !tiers.sweep_for_good()? {
         return Ok(none);
     }
-    let (heap, tables, participant) = (tiers.log.heap(), tiers.tables.all(), tiers.epochs.register());
+    let (heap, tables) = (tiers.log.heap(), tiers.tables.all());
     let (guard, mut retired) = (participant.pin(), Retired::default());
-    if tables.iter().any(|table| !table.view(&guard).frozen.is_empty()) {
+    let has_layers = |table: &Arc<Table<I>>| !table.view(&guard).older.is_empty();
+    if tables.iter().any(has_layers) {
         return Ok(none);
     }
     let settle = |table: &Arc<Table<I>>| table.view(&guard).active.versions.settle(&guard, &mut retired);

@@ -40,11 +40,11 @@ pub(super) const INDEX: Preset = Preset {
         says("random writes, merge=key over memtables alone", "(about 1)")
             .times(cell(KEY_GETS, "load_read", XP), cell(OFF_GETS, "load_read", XP)),
         says("random reads, writes into the Global Index over merge=key", "(not measured)")
-            .times(cell("64 B, gets", "run_read", XP), cell(KEY_GETS, "run_read", XP)),
+            .times(cell(DIRECT_GETS, "run_read", XP), cell(KEY_GETS, "run_read", XP)),
         says("random scans, writes into the Global Index over merge=key", "(not measured)")
-            .times(cell("64 B, scans", "run_scan", XP), cell(KEY_SCANS, "run_scan", XP)),
+            .times(cell(DIRECT_SCANS, "run_scan", XP), cell(KEY_SCANS, "run_scan", XP)),
         says("random writes, writes into the Global Index over merge=key", "(not measured)")
-            .times(cell("64 B, gets", "load_read", XP), cell(KEY_GETS, "load_read", XP)),
+            .times(cell(DIRECT_GETS, "load_read", XP), cell(KEY_GETS, "load_read", XP)),
         says("half puts, XP over XS (RocksDB)", "up to 15")
             .times(cell(STEADY, "steady", XP), cell(STEADY, "steady", ROCKSDB)),
         says("half puts, XP, slowest second of the fastest", "more than 65")
@@ -63,6 +63,8 @@ const fn cell(setting: &'static str, phase: &'static str, design: &'static str) 
     best(setting, phase).of(design)
 }
 
+const DIRECT_GETS: &str = "64 B, gets, merge=direct";
+const DIRECT_SCANS: &str = "64 B, scans, merge=direct";
 const KEY_GETS: &str = "64 B, gets, merge=key";
 const KEY_SCANS: &str = "64 B, scans, merge=key";
 const OFF_GETS: &str = "64 B, gets, merge=off";
@@ -104,7 +106,7 @@ fn index(scale: &Scale) -> Vec<Run> {
     let all_in_pm = || with_pool(scale.most_threads(), None);
     // Half of this pool has room for all records of the smallest size: nothing is dumped.
     let merged =
-        |merge: &str| with_pool(scale.most_threads(), Some(bytes * 5 + (64 << 20))).with("merge", merge);
+        |merge: &str| with_pool(scale.most_threads(), Some(bytes * 7 + (128 << 20))).with("merge", merge);
     let of_size = |size: u64, merge: Option<&str>| {
         let records = (bytes / (KEY as u64 + size)).max(1);
         let config = || merge.map_or_else(all_in_pm, merged);
@@ -128,7 +130,7 @@ fn index(scale: &Scale) -> Vec<Run> {
     };
     let mut runs: Vec<Run> = SIZES.into_iter().flat_map(|size| of_size(size, None)).collect();
     if !scale.is_simulated() {
-        runs.extend(["key", "off"].into_iter().flat_map(|merge| of_size(SIZES[0], Some(merge))));
+        runs.extend(["direct", "key", "off"].into_iter().flat_map(|merge| of_size(SIZES[0], Some(merge))));
         runs.push(steady(STEADY, all_in_pm()));
         runs.push(steady(STEADY_BEYOND, with_pool(scale.most_threads(), Some(bytes / 2))));
     }
