@@ -5,6 +5,7 @@ use super::table::Table;
 use super::view::{Layer, LevelsInUse, View};
 use crate::types::error::Error;
 use crate::types::iter::Pair;
+use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::BothWays;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 /// Keys that are looked up together in a layer: at first, since few of those that a scan tells may be there,
 /// and at most.
-const AT_FIRST: usize = 4;
+const AT_FIRST: usize = 8;
 const AT_ONCE: usize = 32;
 
 /// The state in which a scan sees a table.
@@ -178,7 +179,11 @@ impl<'g, I: BothWays> LayerScan<'g, I> {
         let Sight { tiers, guard, at, .. } = *sight;
         let LayerScan { layer, cursor, next, has_more, limit, noted } = self;
         let number_of = |reference| tiers.number_of(guard, reference);
-        let prefetch = |reference| tiers.region().prefetch(tiers.log.heap().resolve(reference));
+        let prefetch = |reference| {
+            let place = tiers.log.heap().resolve(reference);
+            tiers.region().prefetch(place);
+            tiers.region().prefetch(place + LINE);
+        };
         let mut look = Look { limit: *limit, up_to: at, prefetch, number_of, noted: std::mem::take(noted) };
         while next.is_empty() && *has_more {
             let note = |key: &[u8], version: Version| {
