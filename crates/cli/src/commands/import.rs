@@ -29,7 +29,7 @@ Examples:
   quipu import herds.pool herds.txt --table andes  # of a file with tables, one of them
 
 Fields of the JSON object: pool, file, form, records, replaced (records whose key was in the pool, or earlier in \
-the file), bytes, seconds, created (the names of tables that were missing), passed_over (records of other tables).";
+the file; null if some are on levels, where nobody counts keys), bytes, seconds, created (the names of tables that were missing), passed_over (records of other tables).";
 
 /// Put all records of a file into a pool.
 ///
@@ -91,8 +91,10 @@ impl Args {
         let (imported, replaced) = pool::with(&self.pool, |store| {
             let before = store.stats().records;
             let imported = self.import(store, input).map_err(|error| self.failure(store, error))?;
-            let fresh = store.stats().records.saturating_sub(before);
-            let replaced = imported.records.saturating_sub(fresh);
+            let after = store.stats();
+            let fresh = after.records.saturating_sub(before);
+            // Nobody counts the keys of levels.
+            let replaced = (after.level_records == 0).then(|| imported.records.saturating_sub(fresh));
             Ok((imported, replaced))
         })?;
         self.report(&imported, replaced, begun.elapsed().as_secs_f64())?;
@@ -145,7 +147,7 @@ impl Args {
         ))
     }
 
-    fn report(&self, imported: &Imported, replaced: u64, seconds: f64) -> Result<(), Failure> {
+    fn report(&self, imported: &Imported, replaced: Option<u64>, seconds: f64) -> Result<(), Failure> {
         let Imported { records, bytes, ref created, passed_over } = *imported;
         if self.json {
             return output::json_line(&json!({
@@ -161,6 +163,7 @@ impl Args {
             }));
         }
         let said = |number: u64, text: String| if number > 0 { text } else { String::new() };
+        let replaced = replaced.unwrap_or(0);
         let replaced = said(replaced, format!(", {replaced} of them in place of others"));
         let tables = created.len() as u64;
         let tables = said(tables, format!(" Created {}.", counted(tables, "table")));

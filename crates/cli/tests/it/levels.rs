@@ -22,6 +22,9 @@ fn fill(pool: &Path, levels: &[&str]) {
     succeed(line("create", pool, &["--size", "16M", "--design", "xp"], levels));
     let output = quipu_with_input(line("import", pool, &["-", "--form", "tsv"], levels), &lines());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+    // All keys are new, and nobody counts those of levels.
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(!told.contains("in place of others"), "{told}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::shared::cost;
 use cost::cost_of;
 use quipu::internals::TestForest;
 use quipu::{Client, Design, Options, Store, Table, WriteBatch};
-use quipu_medium::sim::SimOptions;
+use quipu_medium::sim::{Cost, SimOptions};
 use quipu_medium::{LINE, Region};
 use quipu_parts::runs::sim::SimForest;
 use std::sync::Arc;
@@ -86,13 +86,11 @@ fn a_range_of_any_size_is_deleted_by_one_chunk() {
     assert_eq!(client.pin().keys().count(), 1 + 110);
 }
 
-/// A dump reads every line of a record that stays once. The freeze ends the memtable; then the anchor, the
-/// word of the table, and the release of the memtable are written, however many records it has. Purge and
-/// compaction write nothing.
-#[test]
-fn a_dump_reads_each_live_line_once_and_writes_a_few_words() {
+/// The costs of dumps of one record and of 301, each overwritten once, with a choice of the setting `merge`.
+fn costs_of_dumps(merge: &str) -> [Cost; 2] {
     let forest = TestForest(Arc::new(SimForest::default()));
     let options = Options::new().design(Design::XP).zone_size(256 << 10).recovery_threads(1);
+    let options = options.set("merge", merge).unwrap();
     let options = options.with(|options| options.testing.forest = Some(forest));
     let region = Region::sim(SimOptions { len: 16 << 20, ..SimOptions::default() });
     // The first put is dumped at once, so that there are levels.
@@ -118,8 +116,24 @@ fn a_dump_reads_each_live_line_once_and_writes_a_few_words() {
     };
     // The first one begins the run.
     cost_of_dump(1);
-    let (few, many) = (cost_of_dump(1), cost_of_dump(301));
+    [cost_of_dump(1), cost_of_dump(301)]
+}
+
+/// A dump reads every line of a record that stays once. The freeze ends the memtable; then the anchor, the
+/// word of the table, and the release of the memtable are written, however many records it has. Purge and
+/// compaction write nothing.
+#[test]
+fn a_dump_reads_each_live_line_once_and_writes_a_few_words() {
+    let [few, many] = costs_of_dumps("direct");
     // A record of 16 + 8 + 200 bytes begins with a line, behind the header of its chunk.
     assert_eq!(many.lines_read - few.lines_read, 300 * 224u64.div_ceil(LINE), "{few:?} {many:?}");
     assert_eq!((many.fences, many.lines_written), (few.fences, few.lines_written), "{few:?} {many:?}");
+}
+
+/// Neither do a layer for a memtable, and its merge into the Global Index.
+#[test]
+fn merging_the_index_of_a_memtable_writes_nothing() {
+    let [[few, many], [_, direct]] = ["key", "direct"].map(costs_of_dumps);
+    assert_eq!((many.fences, many.lines_written), (few.fences, few.lines_written), "{few:?} {many:?}");
+    assert_eq!((many.fences, many.lines_written), (direct.fences, direct.lines_written));
 }
