@@ -433,6 +433,7 @@ mod tests {
         ("grow", "off", &["false"]),
         ("eliminate", "off", &["never"]),
         ("late", "off", &["on time"]),
+        ("merge", "key", &["", "at once"]),
     ];
 
     #[test]
