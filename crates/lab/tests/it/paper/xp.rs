@@ -108,8 +108,12 @@ fn the_index_is_measured_by_sizes_and_by_the_second() {
         .iter()
         .flat_map(|size| [format!("{size} B, gets"), format!("{size} B, scans")])
         .collect();
+    let merged: Vec<String> = ["direct", "key", "off"]
+        .iter()
+        .flat_map(|merge| ["gets", "scans"].map(|what| format!("64 B, {what}, merge={merge}")))
+        .collect();
     let steady = ["half puts", "half puts, data twice the pool"].map(str::to_owned);
-    assert_eq!(settings(&found), [&of_sizes[..], &steady].concat());
+    assert_eq!(settings(&found), [&of_sizes[..], &merged, &steady].concat());
     assert_eq!(settings(&rows_of(xp(), "15", &on_sim(), |_| false)), of_sizes);
 
     let found = rows_of(xp(), "dumps", &on_dram(&[1]), is_ours);
