@@ -15,9 +15,8 @@
 //! compaction drops records that it meets twice. Levels of a table without a word are copies alone, and an
 //! opening removes them.
 //!
-//! *A crash behind it* leaves memtables that recovery releases, also in parts. They count
-//! together or not at all: no tombstone leaves before the value that it hides, as could happen without the
-//! word.
+//! *A crash behind it* leaves memtables that recovery releases, also in parts. They count together or not at
+//! all: no tombstone leaves before the value that it hides, as could happen without the word.
 //!
 //! *Why the anchor.* An item may have a part in a table that is dumped, and another part elsewhere. Without
 //! the anchor the latter would look like an item of which a part is missing.
