@@ -213,7 +213,7 @@ fn a_memtable_ends_at_the_end_of_an_item() {
             if written.table == 0 {
                 next.clear();
                 next.chunk(1).push(&Content::value(b"next", b""));
-                own.write(&mut next, (Supply::default(), |_, _| ()), |_| {}, |_| {}).expect("room");
+                own.write(&mut next, Supply::default(), |_, _| (), |_| {}, |_| {}).expect("room");
             }
         };
         own.commit(&mut item, Supply::default(), |_| {}, publish).expect("room");
@@ -236,7 +236,7 @@ fn a_close_leaves_nothing_to_recovery() {
     for nth in 0..3 * u64::from(SLOTS) * ZONE / 500 {
         item.clear();
         item.chunk(0).push(&Content::value(&nth.to_le_bytes(), &[1; 400]));
-        own.write(&mut item, (Supply::default(), |_, _| ()), |_| {}, |_| {}).expect("room");
+        own.write(&mut item, Supply::default(), |_, _| (), |_| {}, |_| {}).expect("room");
     }
     let (mut heap, anchor) = close(&space, own);
     let closed = bytes_of(&space);

@@ -229,7 +229,7 @@ fn write(
             }
         }
     };
-    log.write(item, (Supply::default(), |_, _| ()), granted, publish).ok()
+    log.write(item, Supply::default(), |_, _| (), granted, publish).ok()
 }
 
 /// Waits for an item.

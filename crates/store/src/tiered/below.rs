@@ -37,9 +37,7 @@ impl<I: BothWays> Tiers<I> {
                     table.check()?;
                     hit = match self.get_in(guard, table, (&view.active, None), key, at)? {
                         Hit::Nothing => self.get_older(guard, table, view, key, at)?,
-                        Hit::Deleted => return Ok(None),
-                        Hit::Expired(number) => Hit::Expired(number),
-                        Hit::Value(record) => return Ok(Some(record.into())),
+                        found => found.map(Found::from),
                     };
                 }
                 Hit::Expired(_) | Hit::Deleted | Hit::Nothing => return Ok(None),
@@ -57,12 +55,10 @@ impl<I: BothWays> Tiers<I> {
         at: u64,
     ) -> Result<Hit<Found<'g>>, Error> {
         for layer in view.further() {
-            return Ok(match self.get_in(guard, table, (layer, None), key, at)? {
-                Hit::Nothing => continue,
-                Hit::Deleted => Hit::Deleted,
-                Hit::Expired(number) => Hit::Expired(number),
-                Hit::Value(record) => Hit::Value(record.into()),
-            });
+            match self.get_in(guard, table, (layer, None), key, at)? {
+                Hit::Nothing => {}
+                found => return Ok(found.map(Found::from)),
+            }
         }
         self.get_below(guard, table, view, key, at)
     }

@@ -53,7 +53,8 @@ pub(super) struct Dumper {
     pub(super) bell: Arc<Bell>,
     /// Threads of a dump.
     threads: usize,
-    state: SpinLock<Dumping>,
+    /// Held by the thread that dumps.
+    state: SpinLock<Participant>,
     /// The failure after which the levels take no more changes.
     stopped: SpinLock<Option<String>>,
     /// The time at which a dump has failed.
@@ -62,13 +63,9 @@ pub(super) struct Dumper {
     dumped_bytes: AtomicU64,
 }
 
-pub(super) struct Dumping {
-    pub(super) participant: Participant,
-}
-
 impl Dumper {
     pub(super) fn new(forest: Option<Arc<dyn Forest>>, threads: usize, epochs: &Collector) -> Dumper {
-        let state = SpinLock::new(Dumping { participant: epochs.register() });
+        let state = SpinLock::new(epochs.register());
         let (bell, stopped, pace) = (Arc::default(), SpinLock::default(), Pace::default());
         let [failed, dumped_bytes] = [AtomicU64::new(0), AtomicU64::new(0)];
         Dumper { forest, bell, threads, state, stopped, failed, pace, dumped_bytes }
@@ -91,12 +88,12 @@ impl Dumper {
     }
 
     /// The right to dump.
-    pub(super) fn lock(&self) -> SpinGuard<'_, Dumping> {
+    pub(super) fn lock(&self) -> SpinGuard<'_, Participant> {
         self.state.lock()
     }
 
     /// The right to dump, unless another thread has it.
-    pub(super) fn try_lock(&self) -> Option<SpinGuard<'_, Dumping>> {
+    pub(super) fn try_lock(&self) -> Option<SpinGuard<'_, Participant>> {
         self.state.try_lock()
     }
 
@@ -117,23 +114,16 @@ impl Dumper {
     }
 }
 
-impl Dumping {
-    /// Whether something of a table is on its levels, or on its way there.
-    pub(super) fn has_levels<I: BothWays>(&self, table: &Table<I>) -> bool {
-        !table.view(&self.participant.pin()).is_alone()
-    }
-}
-
 impl<I: BothWays> Tiers<I> {
     /// Dumps all that a table has in memory now. The caller holds no other lock, and is not pinned.
-    pub(super) fn dump(&self, dumping: &Dumping, table: &Arc<Table<I>>) -> Result<(), Error> {
+    pub(super) fn dump(&self, participant: &Participant, table: &Arc<Table<I>>) -> Result<(), Error> {
         if let Some(what) = self.dumper.stopped.lock().clone() {
             return Err(Error::LevelsStopped { what });
         }
-        self.forget_layers(dumping);
-        let is_frozen = !table.view(&dumping.participant.pin()).frozen.is_empty();
-        let frozen = if is_frozen { Ok(()) } else { self.freeze(dumping, table) };
-        let dumped = match frozen.and_then(|()| self.dump_frozen(dumping, table)) {
+        self.forget_layers(participant);
+        let is_frozen = !table.view(&participant.pin()).frozen.is_empty();
+        let frozen = if is_frozen { Ok(()) } else { self.freeze(participant, table) };
+        let dumped = match frozen.and_then(|()| self.dump_frozen(participant, table)) {
             Err(Error::TableDropped) => Ok(()),
             dumped => dumped,
         };
@@ -146,17 +136,17 @@ impl<I: BothWays> Tiers<I> {
     }
 
     /// Drops layers that readers have left. `false` if readers still have one.
-    pub(super) fn forget_layers(&self, dumping: &Dumping) -> bool {
-        dumping.participant.collect();
+    pub(super) fn forget_layers(&self, participant: &Participant) -> bool {
+        participant.collect();
         self.gone.forget()
     }
 
     /// Puts an empty layer over those of a table, and ends its memtables.
-    fn freeze(&self, dumping: &Dumping, table: &Arc<Table<I>>) -> Result<(), Error> {
+    fn freeze(&self, participant: &Participant, table: &Arc<Table<I>>) -> Result<(), Error> {
         // Nothing of it is being rewritten: copies go into the active layer.
         let mut worker = self.rewriter.worker();
         worker.leave(table.subtable.created);
-        let guard = dumping.participant.pin();
+        let guard = participant.pin();
         let _alone = table.changing.lock();
         table.check()?;
         let begin = |boundary| {
@@ -175,10 +165,10 @@ impl<I: BothWays> Tiers<I> {
     }
 
     /// Steps 2 to 5, of a table that is frozen.
-    fn dump_frozen(&self, dumping: &Dumping, table: &Arc<Table<I>>) -> Result<(), Error> {
+    fn dump_frozen(&self, participant: &Participant, table: &Arc<Table<I>>) -> Result<(), Error> {
         // A freeze that was cut off by a poisoned order has left items that never become visible.
         self.log.granted()?;
-        let guard = dumping.participant.pin();
+        let guard = participant.pin();
         let view = table.view(&guard);
         let (Some(frozen), boundary) = (view.frozen.last().cloned(), view.global().above) else {
             return Ok(());
@@ -195,7 +185,7 @@ impl<I: BothWays> Tiers<I> {
         drop(guard);
         let leaves_out = self.twin == Some(Twin::DeletionsNotDumped);
         let (runs, is_last) = (&levels.runs, levels.is_empty() || leaves_out);
-        let purge = self.purge_of(&dumping.participant, table);
+        let purge = self.purge_of(participant, table);
         let zones = self.zones_of(table, frozen.above..boundary);
         let held = self.log.heap().usage().of_all(zones.iter().copied(), purge.now);
         self.dumper.pace.begin(zones.len() as u32, held.packed, purge.now);
@@ -203,7 +193,7 @@ impl<I: BothWays> Tiers<I> {
         let write = |()| self.write_layer((table, &frozen, &zones), &**runs, purge, is_last);
         let parts = merged.and_then(write);
         self.dumper.pace.end(self.region().now());
-        self.publish(dumping, table, (runs, parts?), boundary)?;
+        self.publish(participant, table, (runs, parts?), boundary)?;
         self.gone.push(frozen);
         Ok(())
     }
@@ -212,7 +202,7 @@ impl<I: BothWays> Tiers<I> {
     /// go.
     fn publish(
         &self,
-        dumping: &Dumping,
+        participant: &Participant,
         table: &Arc<Table<I>>,
         (runs, parts): (&Arc<dyn Runs>, Vec<Part>),
         boundary: u64,
@@ -244,7 +234,7 @@ impl<I: BothWays> Tiers<I> {
             }
             _ => note(),
         }
-        let (guard, levels) = (dumping.participant.pin(), LevelsInUse::of(runs));
+        let (guard, levels) = (participant.pin(), LevelsInUse::of(runs));
         table.views.change(&guard, |view| (view.frozen, view.levels) = (Vec::new(), Some(levels)));
         self.retire_all(&guard, flushed);
         self.dumper.dumped_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -253,8 +243,8 @@ impl<I: BothWays> Tiers<I> {
 
     /// The table to dump next: one whose dump has failed, or else the one that takes most zones, if any
     /// takes one.
-    pub(super) fn to_dump(&self, dumping: &Dumping) -> Option<Arc<Table<I>>> {
-        let guard = dumping.participant.pin();
+    pub(super) fn to_dump(&self, participant: &Participant) -> Option<Arc<Table<I>>> {
+        let guard = participant.pin();
         let zones =
             |table: &Arc<Table<I>>| self.zones_of(table, table.view(&guard).global().above..u64::MAX).len();
         let tables = self.tables.all();

@@ -23,6 +23,17 @@ pub(super) enum Hit<T> {
     Value(T),
 }
 
+impl<T> Hit<T> {
+    pub(super) fn map<U>(self, show: impl FnOnce(T) -> U) -> Hit<U> {
+        match self {
+            Hit::Nothing => Hit::Nothing,
+            Hit::Deleted => Hit::Deleted,
+            Hit::Expired(number) => Hit::Expired(number),
+            Hit::Value(found) => Hit::Value(show(found)),
+        }
+    }
+}
+
 /// The value of a key, in memory or a copy of one on the levels.
 pub(super) struct Found<'g> {
     pub(super) value: Cow<'g, [u8]>,

@@ -139,7 +139,8 @@ impl<I: BothWays> Tiers<I> {
     fn dump_further(&self) -> Result<(), Error> {
         for table in self.tables.all() {
             let dumping = self.dumper.lock();
-            if dumping.has_levels(&table) {
+            // Something of it is on the levels, or on its way there.
+            if !table.view(&dumping.pin()).is_alone() {
                 self.dump(&dumping, &table)?;
             }
         }
@@ -213,8 +214,9 @@ impl<I: BothWays> Tiers<I> {
     pub(super) fn clean_ahead(&self) -> Progress {
         assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
         self.release_all_ripe();
-        match self.merge_some().and_then(|merged| Ok(merged || self.sweep_step(&mut self.rewriter.worker())?))
-        {
+        let sweep =
+            |has_merged| if has_merged { Ok(true) } else { self.sweep_step(&mut self.rewriter.worker()) };
+        match self.merge_some().and_then(sweep) {
             Ok(true) => return Progress::More,
             Ok(false) => {}
             Err(_) => return Progress::Stuck,

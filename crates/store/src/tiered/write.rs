@@ -280,7 +280,7 @@ impl<I: BothWays> Tiers<I> {
             let table = tables.iter().find(|table| table.number == number).expect("one of the item's");
             self.begin_layer(guard, table, memtable);
         };
-        let last = self.log.write(item, (supply, opened), granted, publish)?;
+        let last = self.log.write(item, supply, opened, granted, publish)?;
         mourner.dismiss();
         Ok(last)
     }

@@ -149,7 +149,7 @@ impl ChainLog {
         granted: impl FnOnce(&Place),
         publish: impl FnMut(&Written<'_>),
     ) -> Result<u64, ChainError> {
-        let last = self.write(item, (supply, |_, _| ()), granted, publish)?;
+        let last = self.write(item, supply, |_, _| (), granted, publish)?;
         item.clear();
         self.wait(last)?;
         Ok(last)
@@ -163,7 +163,8 @@ impl ChainLog {
     pub fn write(
         &self,
         item: &mut Item,
-        (supply, opened): (Supply, impl Fn(usize, u64)),
+        supply: Supply,
+        opened: impl Fn(usize, u64),
         granted: impl FnOnce(&Place),
         mut publish: impl FnMut(&Written<'_>),
     ) -> Result<u64, ChainError> {
