@@ -208,7 +208,7 @@ struct Evaluated {
     #[arg(long, value_name = "T", value_delimiter = ',', default_value = "1,2")]
     threads: Vec<usize>,
     /// Records that stand for the paper's usual number.
-    #[arg(long, value_name = "N", default_value_t = 300_000)]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>, default_value = "300k")]
     records: u64,
     /// How often each figure is run, every other time in reverse; ratios are medians over the rounds.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -256,13 +256,13 @@ struct Compare {
     #[arg(long, value_name = "T", value_delimiter = ',', default_value = "1,2")]
     threads: Vec<usize>,
     /// Records loaded, of 16 + 200 bytes (YCSB: keys of its own).
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>, default_value = "1M")]
     records: u64,
     /// Operations of each phase after the inserts.
-    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>, default_value = "200k")]
     ops: u64,
     /// Records and operations where each write waits for the disk.
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>, default_value = "100")]
     synced: u64,
     /// A folder on the disk that stands for file. [default: the folder of temporary files]
     #[arg(long, value_name = "PATH")]
@@ -323,10 +323,10 @@ struct Settings {
     #[arg(long, value_name = "T", default_value_t = 1)]
     threads: usize,
     /// Records loaded.
-    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>, default_value = "200k")]
     records: u64,
     /// Operations of each phase after the inserts. [default: as many as records]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
     ops: Option<u64>,
     /// Measure the limits of the medium too, and give every result as a share of one.
     #[arg(long)]
