@@ -2,7 +2,7 @@
 
 use quipu::internals::{Testing, Twin};
 use quipu::{Design, Error, Options, Store, WriteBatch};
-use quipu_medium::sim::SimOptions;
+use quipu_medium::sim::{SimOptions, sched};
 use quipu_medium::{MediumError, Pages, Region};
 use std::ops::Bound::{Excluded, Included};
 
@@ -66,6 +66,28 @@ fn no_range_delete_is_lost_in_recovery() {
     let store = Store::open(&path, &options().recovery_threads(2)).unwrap();
     assert_eq!(store.client().pin().prefix(b"key ").unwrap().count(), 0);
     assert_eq!(store.stats().records, 800);
+}
+
+/// A record and its copy are both written for a moment.
+#[test]
+fn records_that_are_rewritten_count_once() {
+    for seed in 0..20 {
+        let region = Region::sim(SimOptions { len: 2 << 20, seed, ..SimOptions::default() });
+        let store = Store::create_on(region, &options().zone_size(16 << 10)).unwrap();
+        let (mut client, table) = (store.client(), store.table("default").unwrap());
+        for number in 0..400u32 {
+            client.put(&number.to_be_bytes(), &[1; 100]).unwrap();
+        }
+        (0..200u32).for_each(|number| client.put(&number.to_be_bytes(), &[2; 100]).unwrap());
+        let compact = || _ = store.compact().unwrap();
+        let count = || {
+            for _ in 0..100 {
+                assert_eq!((store.stats().records, store.table_stats(&table).unwrap().records), (400, 400));
+            }
+        };
+        sched::run(seed, vec![Box::new(compact), Box::new(count)]).unwrap();
+        assert!(store.stats().moved_records > 0);
+    }
 }
 
 /// Two pools number their tables alike.

@@ -93,9 +93,7 @@ impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
     }
 
     fn stats(&self) -> Stats {
-        let (space, memtables) = (self.space(), self.log.memtables());
-        let zones = memtables.iter().flat_map(|memtable| memtable.zones());
-        let held = self.log.heap().usage().of_all(zones, 0);
+        let (space, held) = (self.space(), self.held_by(|_| true));
         let Held { bytes, tombstones, .. } = held;
         let (live, done) = (held.live().saturating_sub(tombstones), self.rewriter.done());
         let (zone, free) = (space.zone_size(), space.free_zones());

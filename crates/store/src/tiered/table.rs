@@ -6,7 +6,7 @@ use super::view::{Layer, View, Views};
 use crate::types::error::Error;
 use crate::types::table::{Table as Handle, TableId, TableStats};
 use quipu_parts::epoch::Collector;
-use quipu_parts::heap::chain::{ChainHeap, Subtable};
+use quipu_parts::heap::chain::{ChainHeap, Held, Memtable, Subtable};
 use quipu_parts::index::BothWays;
 use quipu_parts::sync::SpinLock;
 use std::collections::HashMap;
@@ -214,12 +214,23 @@ impl<I: BothWays> Tiers<I> {
     /// The size of a table.
     pub(super) fn table_stats(&self, id: TableId) -> Result<TableStats, Error> {
         self.tables.of(id)?;
-        let memtables = self.log.memtables();
-        let own = memtables.iter().filter(|memtable| memtable.subtable() == id.created);
-        let zones: Vec<_> = own.flat_map(|memtable| memtable.zones()).collect();
-        let held = self.log.heap().usage().of_all(zones.iter().copied(), 0);
-        let zone_size = self.log.heap().space().zone_size();
+        let mut zones = 0;
+        let held = self.held_by(|memtable| {
+            let is_own = memtable.subtable() == id.created;
+            zones += if is_own { memtable.zones().len() as u64 } else { 0 };
+            is_own
+        });
         let records = held.live().saturating_sub(held.tombstones);
-        Ok(TableStats { records, live_bytes: held.bytes_of(records), bytes: zones.len() as u64 * zone_size })
+        let zone_size = self.log.heap().space().zone_size();
+        Ok(TableStats { records, live_bytes: held.bytes_of(records), bytes: zones * zone_size })
+    }
+
+    /// The contents of some memtables. Records that are written anew count once: nothing is between the copy
+    /// and its original meanwhile.
+    pub(super) fn held_by(&self, mut counts: impl FnMut(&Memtable) -> bool) -> Held {
+        let _alone = self.rewriter.worker();
+        let memtables = self.log.memtables();
+        let counted = memtables.iter().filter(|memtable| counts(memtable));
+        self.log.heap().usage().of_all(counted.flat_map(|memtable| memtable.zones()), 0)
     }
 }
