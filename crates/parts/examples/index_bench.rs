@@ -110,7 +110,7 @@ fn speed(guard: &Guard<'_>, count: u64) {
     for batch in 0..batches {
         for (i, key) in keys.iter_mut().enumerate() {
             *key = random_key(batch * BATCH as u64 + i as u64, count);
-            index.prefetch(sought(*key));
+            index.prefetch(guard.participant(), sought(*key));
         }
         for key in keys {
             if let Some(candidate) = index.candidate(guard, sought(key), None) {

@@ -59,7 +59,7 @@ fn fails_by(case: &'static Case, has_hint: bool) -> bool {
             (1..=case.keys).for_each(|number| put(&index, &guard, number * 100, None));
             case.removed.clone().for_each(|number| _ = take(&index, &guard, number * 100, None));
         }
-        let hint = |number| has_hint.then(|| index.prefetch(key(&bytes(number)))).flatten();
+        let hint = |number| has_hint.then(|| index.prefetch(&writer, key(&bytes(number)))).flatten();
         let (seen, near) = (Arc::clone(&index), hint(case.reads));
         let thread = loom::thread::spawn(move || {
             let sought = bytes(case.reads);

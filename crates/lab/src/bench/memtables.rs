@@ -248,7 +248,7 @@ impl<I: Index> Client for PmClient<'_, I> {
     #[inline]
     fn add(&mut self, key: Number, value: &[u8]) {
         // As the store does for the records of a batch.
-        self.memtable.index.prefetch_to_write(by_bytes(&key));
+        self.memtable.index.prefetch_to_write(&self.participant, by_bytes(&key));
         self.item.chunk(0).push(&Content::value(&key, value));
     }
 

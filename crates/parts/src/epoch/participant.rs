@@ -121,6 +121,12 @@ impl Guard<'_> {
         see_own_writes();
     }
 
+    /// Whose guard it is.
+    #[inline]
+    pub fn participant(&self) -> &Participant {
+        self.participant
+    }
+
     /// Calls `release` once every thread that is pinned now has unpinned. A thread that pins from now on must
     /// not be able to reach the thing.
     ///

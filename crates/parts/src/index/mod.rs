@@ -5,6 +5,7 @@
 //! whether a candidate is the key it looks for. `masstree` has the keys themselves, and decides. All of them
 //! offer a store over logs the interface [`Index`].
 
+pub mod alex;
 mod block;
 pub mod buckets;
 pub mod cceh;
@@ -25,5 +26,7 @@ pub use chain::IndexRoot;
 pub use cursor::Cursor;
 pub use hint::Hint;
 pub use image::{Image, ImageError, ImageSource, Imaged};
-pub use seam::{BothWays, InPool, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
+pub use seam::{
+    BothWays, InOrder, InPool, Index, IndexError, IndexGrowth, IndexStats, Key, Records, Repointed,
+};
 pub use words::{PmWords, Words};

@@ -2,8 +2,8 @@
 //!
 //! A store over logs walks one path (locate, place, persist, publish, release) with any index. The constants
 //! of [`Index`] say the differences: whether a word has room for the size of its record, whether the index
-//! survives a crash by itself, whether it knows where an entry stands. They are constants, so that each store
-//! is compiled for its index.
+//! survives a crash by itself, whether it knows where an entry stands. They are constants, so that each
+//! store is compiled for its index.
 //!
 //! # Words
 //!
@@ -18,7 +18,7 @@
 //! publishes its copies in this way.
 
 use super::chain::IndexRoot;
-use crate::epoch::Guard;
+use crate::epoch::{Guard, Participant};
 use crate::record::Certifier;
 use crate::space::{Feature, Shortage, Space, SpaceError, ZoneId};
 use std::ops::Bound;
@@ -31,6 +31,27 @@ pub struct Key<'k> {
     pub bytes: &'k [u8],
     /// Its hash, as [`Index::key_hash`] gives it.
     pub hash: u64,
+}
+
+/// The records that words lead to, for an index that does not have their keys. One that is damaged may tell
+/// anything.
+pub trait Records {
+    /// The hash of a word's key, for an index that has used up the bits it keeps.
+    fn hash_of(&self, word: u64) -> u64;
+
+    /// Adds a word's key to `out`, for an index that has kept its beginning alone.
+    fn key_of(&self, word: u64, out: &mut Vec<u8>);
+}
+
+/// A function that tells hashes, for an index that asks for nothing else.
+impl<F: Fn(u64) -> u64> Records for F {
+    fn hash_of(&self, word: u64) -> u64 {
+        self(word)
+    }
+
+    fn key_of(&self, _word: u64, _out: &mut Vec<u8>) {
+        unreachable!("an index that asks for keys is given records");
+    }
 }
 
 /// Where the old word of a key was replaced by a cleaner.
@@ -127,8 +148,8 @@ pub trait Index: Send + Sync + 'static {
     const HINTS: bool;
     /// Whether it has the keys, so that a [candidate](Index::candidate) is no guess.
     const HAS_KEYS: bool = false;
-    /// Bits of the hash that a word of the index has with it. A word that `matches` is shown is one whose key
-    /// has the same there, always, so that any other record tells that the index is damaged.
+    /// Bits of the hash that a word of the index has with it. A word that `matches` is shown is one whose
+    /// key has the same there, always, so that any other record tells that the index is damaged.
     const FINGERPRINT: u64 = 0;
     /// Features of its bytes in the pool that the first form of the format lacks.
     const FEATURES: &'static [Feature] = &[];
@@ -150,11 +171,12 @@ pub trait Index: Send + Sync + 'static {
 
     /// Asks for the lines that a lookup of the key reads. Tells a hint to where it most likely stands, if
     /// that was seen on the way: it may save another way there. It proves nothing, and never gets too old.
-    fn prefetch(&self, key: Key<'_>) -> Option<u64>;
+    /// An index whose nodes may go meanwhile pins the participant for that.
+    fn prefetch(&self, participant: &Participant, key: Key<'_>) -> Option<u64>;
 
     /// Asks for the lines that a change of the key reads and writes. The answer is that of
     /// [`prefetch`](Index::prefetch).
-    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64>;
+    fn prefetch_to_write(&self, participant: &Participant, key: Key<'_>) -> Option<u64>;
 
     /// The word that most likely is the key's. An index that is not [durable](Index::DURABLE) certainly had
     /// it for a key when it was asked; most likely for this one. `near` is the answer of
@@ -206,8 +228,8 @@ pub trait Index: Send + Sync + 'static {
 
     /// Lets the key have this word, and returns the one that it had, for which `matches` said yes if the
     /// index had to ask. `near` is the answer of [`hint`](Index::hint) or
-    /// [`prefetch_to_write`](Index::prefetch_to_write) for the key: it may save the way there. `rehash` tells
-    /// the hash of a word's key, for an index that has used up the bits it keeps.
+    /// [`prefetch_to_write`](Index::prefetch_to_write) for the key: it may save the way there. `records`
+    /// tell of the keys of other words.
     ///
     /// # Errors
     /// Any [`IndexError`]; nothing is changed then.
@@ -218,14 +240,14 @@ pub trait Index: Send + Sync + 'static {
         new: u64,
         near: Option<u64>,
         matches: impl FnMut(u64) -> bool,
-        rehash: &dyn Fn(u64) -> u64,
+        records: &dyn Records,
     ) -> Result<Option<u64>, IndexError>;
 
     /// Lets the key have `new` if it still has `old`; says whether it did.
     fn replace(&self, guard: &Guard<'_>, key: Key<'_>, old: u64, new: u64) -> Result<bool, IndexError>;
 
-    /// Removes a key and returns its word, for which `matches` said yes if the index had to ask. `near` is as
-    /// for [`upsert`](Index::upsert).
+    /// Removes a key and returns its word, for which `matches` said yes if the index had to ask. `near` is
+    /// as for [`upsert`](Index::upsert).
     fn take(
         &self,
         guard: &Guard<'_>,
@@ -234,11 +256,11 @@ pub trait Index: Send + Sync + 'static {
         matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError>;
 
-    /// Prefetches the words that [`repoint`](Index::repoint) needs. Returns the hint to give it: this one, or
-    /// one to where the key was seen to stand.
+    /// Prefetches the words that [`repoint`](Index::repoint) needs. Returns the hint to give it: this one,
+    /// or one to where the key was seen to stand.
     #[inline]
-    fn prefetch_repoint(&self, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
-        self.prefetch_to_write(key)
+    fn prefetch_repoint(&self, participant: &Participant, _hint: Option<u64>, key: Key<'_>) -> Option<u64> {
+        self.prefetch_to_write(participant, key)
     }
 
     /// As [`replace`](Index::replace), where the hint says if that is right, and not durable before
@@ -334,8 +356,8 @@ pub trait InPool: Index + Sized {
     /// [`IndexError::Absent`] if the root names none; [`IndexError::Space`] if the index is damaged.
     fn examine(space: Arc<Space>, root: IndexRoot, leave: u32) -> Result<Self, IndexError>;
 
-    /// Takes back or finishes the changes that a crash has interrupted, durably when this returns. `begin` is
-    /// called before the first change, if there is one. May be repeated, and crash.
+    /// Takes back or finishes the changes that a crash has interrupted, durably when this returns. `begin`
+    /// is called before the first change, if there is one. May be repeated, and crash.
     ///
     /// # Errors
     /// [`IndexError::Full`] if an interrupted creation cannot be finished; [`IndexError::Space`] for damage.
@@ -362,9 +384,37 @@ pub trait BothWays: Index {
     /// How far a walk against the order has come.
     type ScanBack: Send;
 
-    /// A walk that begins with the first key that is not lower than this one.
+    /// A walk that begins with the first key that is not lower than this one. An index that does not
+    /// [have](Index::HAS_KEYS) its keys may tell some that are lower before it.
     fn scan_from(&self, key: &[u8]) -> Self::Scan;
 
+    /// Tells the words of the next keys, in order, at most `limit`; `false`, without a call, at the end.
+    fn next_words(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut Self::Scan,
+        limit: usize,
+        each: impl FnMut(u64),
+    ) -> Result<bool, IndexError>;
+
+    /// A walk against the order that begins with the last key below this bound, or at it if it is included.
+    /// An index that does not [have](Index::HAS_KEYS) its keys may tell some that are beyond it before.
+    fn scan_back_from(&self, bound: Bound<&[u8]>) -> Self::ScanBack;
+
+    /// Tells the words of the next keys, the highest first, at most `limit`; `false`, without a call, at the
+    /// end. A key that is there from the first call to the last is told exactly once, as by
+    /// [`next_words`](BothWays::next_words).
+    fn prev_words(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut Self::ScanBack,
+        limit: usize,
+        each: impl FnMut(u64),
+    ) -> Result<bool, IndexError>;
+}
+
+/// An index that can be walked in order and has the keys themselves.
+pub trait InOrder: BothWays {
     /// Tells the next keys with their words, in order, at most `limit`; `false`, without a call, at the end.
     fn next_in_order(
         &self,
@@ -374,12 +424,9 @@ pub trait BothWays: Index {
         each: impl FnMut(&[u8], u64),
     ) -> Result<bool, IndexError>;
 
-    /// A walk against the order that begins with the last key below this bound, or at it if it is included.
-    fn scan_back_from(&self, bound: Bound<&[u8]>) -> Self::ScanBack;
-
     /// Tells the next keys with their words, the highest first, at most `limit`; `false`, without a call, at
     /// the end. A key that is there from the first call to the last is told exactly once, as by
-    /// [`next_in_order`](BothWays::next_in_order).
+    /// [`next_in_order`](InOrder::next_in_order).
     fn prev_in_order(
         &self,
         guard: &Guard<'_>,

@@ -5,7 +5,7 @@ use super::purge::purge;
 use super::snapshots::Horizon;
 use crate::epoch::{Collector, Guard};
 use crate::heap::Reference;
-use crate::index::{BothWays, Index, IndexError, Key};
+use crate::index::{InOrder, Index, IndexError, Key};
 use crate::sync::Padded;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -230,7 +230,7 @@ impl<I: Index> Versions<I> {
     }
 }
 
-impl<I: BothWays> Versions<I> {
+impl<I: InOrder> Versions<I> {
     /// Leaves each key its newest version, so that no word leads to an array. Nobody else uses the versions,
     /// and all are visible.
     ///

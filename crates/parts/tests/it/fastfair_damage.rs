@@ -6,7 +6,7 @@ use crate::shared::keyed::ByKey;
 use quipu_parts::epoch::Participant;
 use quipu_parts::index::InPool;
 use quipu_parts::index::fastfair::{FastFairIndex, ScanCursor};
-use quipu_parts::index::{BothWays, IndexError};
+use quipu_parts::index::{BothWays, InOrder, IndexError};
 use quipu_parts::space::SpaceError;
 use std::ops::Bound;
 use support::{Keys, create, fill, mix, participant, quick};

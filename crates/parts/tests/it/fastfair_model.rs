@@ -7,7 +7,7 @@ use crate::shared::keyed::ByKey;
 use proptest::prelude::*;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::index::fastfair::FastFairIndex;
-use quipu_parts::index::{BothWays, Hint, IndexError};
+use quipu_parts::index::{BothWays, Hint, InOrder, IndexError};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use support::{Keys, create, format, mix, quick};

@@ -89,10 +89,10 @@ fn other_changes_cost_one_fence_and_lookups_none() {
         assert_eq!(costs(&space, again), (None, 1, 1), "into the hole that it left");
     }
     let read = cost(&space).lines_read;
-    index.prefetch_at(index.locate(&guard, &Keys::Words.of(1)).expect("sound"));
-    index.prefetch_at(Hint::from_bits(u64::MAX));
+    index.prefetch_at(&guard, index.locate(&guard, &Keys::Words.of(1)).expect("sound"));
+    index.prefetch_at(&guard, Hint::from_bits(u64::MAX));
     let located = cost(&space).lines_read;
-    index.prefetch_at(Hint::from_bits(1 << 5));
+    index.prefetch_at(&guard, Hint::from_bits(1 << 5));
     assert!(located > read && cost(&space).lines_read == located, "asking for lines reads none");
 }
 
@@ -141,7 +141,7 @@ fn guesses_make_nothing_durable() {
     let key = by_bytes(&bytes);
     let replaced = index.replace_unflushed(&guard, &bytes, 8, 800).expect("sound");
     let ((), fences, _) = costs(&space, || {
-        index::Index::prefetch(&index, key);
+        index::Index::prefetch(&index, &participant, key);
         assert!(index.names(&guard, &bytes, 800).expect("sound"));
         assert_eq!(index::Index::candidate(&index, &guard, key, None), Some(800));
         index.locate(&guard, &bytes).expect("sound");
@@ -206,7 +206,7 @@ fn hints_that_are_out_of_date_find_nothing_or_what_they_should() {
         assert!(hint.bits() < 1 << 48);
         assert!(!index.replace_at(&participant.pin(), hint, 77, 1));
         assert_eq!(index.replace_at_unflushed(&participant.pin(), hint, 77, 1), None);
-        index.prefetch_at(hint);
+        index.prefetch_at(&participant.pin(), hint);
     }
     assert_eq!(index.audit(&participant.pin()).expect("sound").keys, 2_000);
 }

@@ -8,7 +8,7 @@ use crate::shared::keyed::ByKey;
 use quipu_medium::sim::sched;
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::fastfair::{FastFairIndex, ScanCursor};
-use quipu_parts::index::{BothWays, Hint};
+use quipu_parts::index::{BothWays, Hint, InOrder};
 use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

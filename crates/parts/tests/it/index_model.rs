@@ -254,7 +254,7 @@ fn a_candidate_is_the_record_to_prefetch() {
     let mut pair = Pair::new(HashIndexSettings::default(), Hashes::Random, &guard);
     (0..50_000).for_each(|key| pair.put(key, 1));
     let right = (0..50_000).filter(|&key| {
-        pair.index.prefetch(mix(key));
+        pair.index.prefetch(&guard, mix(key));
         pair.index.candidate(&guard, mix(key)) == pair.get(key)
     });
     assert!(right.count() > 49_000);

@@ -2,6 +2,8 @@
 //! are told apart from those of other keys; no replaced word is replaced twice. A walk sees a word that is
 //! there all the time once, and beside a cleaner no writer's word is lost.
 
+mod walks;
+
 use crate::shared::mix as numbers;
 use crate::shared::pool;
 
@@ -9,16 +11,16 @@ use numbers::mix;
 use quipu_medium::{Pages, Region};
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::InPool;
+use quipu_parts::index::alex::Alex;
 use quipu_parts::index::buckets::{BucketIndex, BucketLocks, BucketSettings, Locking, TableLocks};
 use quipu_parts::index::cceh::{CcehIndex, CcehSettings, PmNodes};
 use quipu_parts::index::fastfair::FastFairIndex;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::index::masstree::Masstree;
-use quipu_parts::index::{BothWays, Index, IndexError, Key, PmWords};
+use quipu_parts::index::{Index, IndexError, Key, PmWords, Records};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::Space;
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -68,10 +70,6 @@ impl<I: Index> Subject<I> {
         Hashed { number, hash: I::key_hash(&self.certifier, &bytes), bytes }
     }
 
-    fn rehash(&self, word: u64) -> u64 {
-        self.key(number_of(word)).hash
-    }
-
     fn get(&self, guard: &Guard<'_>, key: &Hashed) -> Option<u64> {
         let (near, matches) = (self.near(guard, key, key.number), |word| number_of(word) == key.number);
         self.index.get_near(guard, key.key(), near, matches).expect("sound")
@@ -79,12 +77,13 @@ impl<I: Index> Subject<I> {
 
     fn near(&self, guard: &Guard<'_>, key: &Hashed, draw: u64) -> Option<u64> {
         let hint = self.index.hint(guard, key.key()).unwrap();
-        [hint, self.index.prefetch_to_write(key.key()), Some(mix(draw) >> 52 << 5), None][draw as usize % 4]
+        [hint, self.index.prefetch_to_write(guard.participant(), key.key()), Some(mix(draw) >> 52 << 5), None]
+            [draw as usize % 4]
     }
 
     fn try_upsert(&self, guard: &Guard<'_>, key: &Hashed, new: u64) -> Result<Option<u64>, IndexError> {
         let (near, matches) = (self.near(guard, key, new), |word| number_of(word) == key.number);
-        self.index.upsert(guard, key.key(), new, near, matches, &|word| self.rehash(word))
+        self.index.upsert(guard, key.key(), new, near, matches, self)
     }
 
     fn upsert(&self, guard: &Guard<'_>, key: &Hashed, new: u64) -> Option<u64> {
@@ -102,6 +101,16 @@ impl<I: Index> Subject<I> {
         while self.index.next_batch(guard, &mut cursor, &mut words).expect("sound") {}
         words.sort_unstable();
         words
+    }
+}
+
+impl<I: Index> Records for Subject<I> {
+    fn hash_of(&self, word: u64) -> u64 {
+        self.key(number_of(word)).hash
+    }
+
+    fn key_of(&self, word: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&key_of(number_of(word)));
     }
 }
 
@@ -125,7 +134,7 @@ fn behaves_like_a_map<I: Index>(index: I) {
         let now = model.get(&key.number).copied();
         let new = word_of::<I>(key.number, step);
         if step % 3 == 0 {
-            subject.index.prefetch(key.key());
+            subject.index.prefetch(&participant, key.key());
         }
         match draw >> 32 & 15 {
             0..=5 => {
@@ -151,7 +160,7 @@ fn behaves_like_a_map<I: Index>(index: I) {
                     _ => hints.get(&key.number).copied().flatten(),
                 };
                 let old = now.unwrap_or(new ^ 1);
-                let hint = subject.index.prefetch_repoint(hint, key.key());
+                let hint = subject.index.prefetch_repoint(&participant, hint, key.key());
                 let done = subject.index.repoint(&guard, hint, key.key(), old, new).expect("sound");
                 assert_eq!(done.is_some(), now.is_some());
                 if let Some(done) = done {
@@ -338,55 +347,6 @@ fn no_word_is_lost_beside_a_cleaner<I: Index>(index: I) {
     assert_eq!(subject.walk(&guard).len() as u64, subject.index.len(&guard).expect("sound"));
 }
 
-/// An ordered index walks from any key on, and from any bound back.
-fn walks_are_in_order<I: BothWays>(index: I) {
-    let subject = Subject::new(index);
-    let participant = subject.collector.register();
-    let mut model = BTreeMap::new();
-    for number in 0..600 {
-        let (key, word) = (subject.key(number), word_of::<I>(number, 1));
-        subject.upsert(&participant.pin(), &key, word);
-        model.insert(key.bytes, word);
-    }
-    for (number, limit) in (0..40).zip([1, 7, 1_000, 0].into_iter().cycle()) {
-        let from = if number % 2 == 0 { key_of(number * 9) } else { mix(number).to_be_bytes().to_vec() };
-        let (mut scan, mut found) = (subject.index.scan_from(&from), Vec::new());
-        let mut next = || {
-            let before = found.len();
-            let each = |key: &[u8], word| found.push((key.to_vec(), word));
-            let more = subject.index.next_in_order(&participant.pin(), &mut scan, limit, each);
-            assert!(found.len() - before <= limit.max(1));
-            more.expect("sound")
-        };
-        while next() {}
-        assert!(!next(), "the end is the end");
-        let expected: Vec<_> = model.range(from..).map(|(key, word)| (key.clone(), *word)).collect();
-        assert_eq!(found, expected);
-    }
-    for (number, limit) in (0..40).zip([1, 7, 1_000, 0].into_iter().cycle()) {
-        let key = match number % 4 {
-            // Longer than any key of an index.
-            0 => vec![b'k'; 1 << 17],
-            1 => mix(number).to_be_bytes().to_vec(),
-            _ => key_of(number * 9),
-        };
-        for bound in [Bound::Included(&key[..]), Bound::Excluded(&key), Bound::Unbounded] {
-            let (mut scan, mut found) = (subject.index.scan_back_from(bound), Vec::new());
-            let mut next = || {
-                let before = found.len();
-                let each = |key: &[u8], word| found.push((key.to_vec(), word));
-                let more = subject.index.prev_in_order(&participant.pin(), &mut scan, limit, each);
-                assert!(found.len() - before <= limit.max(1));
-                more.expect("sound")
-            };
-            while next() {}
-            assert!(!next(), "the end is the end");
-            let expected = model.range::<[u8], _>((Bound::Unbounded, bound)).rev();
-            assert_eq!(found, expected.map(|(key, word)| (key.clone(), *word)).collect::<Vec<_>>());
-        }
-    }
-}
-
 /// A full pool is an error that changes nothing, and room that was made can be used.
 fn a_full_pool_is_an_error<I: Index>(make: impl Fn(u64) -> I) {
     let subject = Subject::new(make(24));
@@ -456,6 +416,7 @@ macro_rules! contract {
 
 contract!(hash, HashIndex::new(HashIndexSettings::tiny()));
 contract!(masstree, Masstree::new());
+contract!(alex, Alex::tiny());
 contract!(cceh, CcehIndex::in_dram(CcehSettings::tiny()));
 contract!(cceh_in_pm, cceh(1_000));
 contract!(fastfair, fastfair(4_000));
@@ -476,16 +437,6 @@ fn a_pool_full_of_fastfair_is_an_error() {
 fn a_pool_full_of_buckets_is_an_error() {
     a_full_pool_is_an_error(buckets::<TableLocks>);
     a_full_pool_is_an_error(buckets::<BucketLocks>);
-}
-
-#[test]
-fn fastfair_walks_in_order() {
-    walks_are_in_order(fastfair(1_000));
-}
-
-#[test]
-fn masstree_walks_in_order() {
-    walks_are_in_order(Masstree::new());
 }
 
 #[test]

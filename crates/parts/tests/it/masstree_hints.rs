@@ -59,7 +59,7 @@ impl Hinted {
         let new = self.next_word();
         let guard = self.participant.pin();
         let Some(old) = self.words.get_mut(&number) else { return false };
-        self.index.prefetch_at(hint);
+        self.index.prefetch_at(&guard, hint);
         let done = self.index.replace_at(&guard, hint, *old, new);
         if done {
             *old = new;
@@ -97,7 +97,7 @@ fn a_right_hint_leads_past_all_inner_nodes() {
         for number in 0..KEYS {
             let hint = *hinted.hints[&number].last().expect("was given");
             let old = hinted.words[&number];
-            hinted.index.prefetch_at(hint);
+            hinted.index.prefetch_at(&guard, hint);
             assert!(hinted.index.replace_at(&guard, hint, old, old + (1 << 50)), "{shape:?} key {number}");
         }
         assert_eq!(inner_nodes_visited(), before, "{shape:?}");

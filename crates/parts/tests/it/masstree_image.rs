@@ -4,7 +4,7 @@
 use crate::masstree::pair::{Pair, participant};
 use crate::masstree::support::{Keys, mix};
 use crate::shared::image::{InPieces, bytes_of};
-use crate::shared::keyed::{ByKey, InOrder};
+use crate::shared::keyed::{ByKey, Walked};
 use proptest::prelude::*;
 use quipu_parts::index::masstree::{Cursor, Masstree};
 use quipu_parts::index::{ImageError, Imaged};

@@ -5,7 +5,7 @@
 
 use crate::masstree::support;
 use crate::masstree::world;
-use crate::shared::keyed::{ByKey, InOrder};
+use crate::shared::keyed::{ByKey, Walked};
 
 use quipu_medium::sim::sched;
 use quipu_parts::epoch::Collector;

@@ -112,7 +112,7 @@ impl<I: Index> Spine<I> {
         for ((hash, near), (key, _)) in hashes.iter_mut().zip(&mut near).zip(pairs) {
             *hash = self.hash(key);
             if !self.takes_hint(Kind::Value) {
-                *near = self.index.prefetch_to_write(Key { bytes: key, hash: *hash });
+                *near = self.index.prefetch_to_write(participant, Key { bytes: key, hash: *hash });
             }
         }
         let key_len = pairs.iter().map(|(key, _)| key.len()).max().unwrap_or_default();

@@ -49,10 +49,10 @@ impl<I: Index> Spine<I> {
     /// Deletes a key by taking it out of the index.
     pub(super) fn take_out(&self, session: &mut Session, key: &[u8]) -> Result<(), Error> {
         self.relieve()?;
-        let key = self.key(key);
-        self.index.prefetch_to_write(key);
-        self.stripes.prefetch(key.hash);
         let Session { participant, writers, .. } = session;
+        let key = self.key(key);
+        self.index.prefetch_to_write(participant, key);
+        self.stripes.prefetch(key.hash);
         let guard = participant.pin();
         let _stripe = self.lock(&guard, key.hash);
         self.erase(&guard, &mut writers.cold, key)

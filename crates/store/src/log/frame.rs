@@ -43,12 +43,12 @@ impl<I: Index> Spine<I> {
         }
         self.relieve()?;
         let count = writes.len();
+        let Session { participant, writers, .. } = session;
         let mut hashes = Vec::with_capacity(count);
         for write in &writes {
-            self.index.prefetch_to_write(write.key());
+            self.index.prefetch_to_write(participant, write.key());
             hashes.push(write.hash);
         }
-        let Session { participant, writers, .. } = session;
         let is_deletion = contents().all(|content| content.kind == Kind::Tombstone);
         let purpose = if is_deletion { Use::Delete } else { Use::Put };
         let (mut places, mut holders) = (Vec::with_capacity(count), vec![0; count]);

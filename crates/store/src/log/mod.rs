@@ -57,7 +57,7 @@ use quipu_parts::commit::{Parked, StripeGuard, Stripes};
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Reference, SizedReference};
-use quipu_parts::index::{Index, Key};
+use quipu_parts::index::{Index, Key, Records};
 use quipu_parts::record::{Content, EXPIRY_FIELD, HEADER, HINT_FIELD, Kind, RecordView};
 use std::sync::Arc;
 use writers::{Writer, Writers};
@@ -245,13 +245,22 @@ impl<I: Index> Spine<I> {
         I::key_hash(self.heap.certifier(), key)
     }
 
-    /// The hash of the key in a record, for an index that has used up the bits it keeps; 0 if a damaged word
-    /// names no record.
-    pub(crate) fn rehash(&self, word: u64) -> u64 {
-        let record = self.place_of(word).and_then(|offset| {
-            // SAFETY: as in `named`; the caller of an index operation is pinned.
-            unsafe { RecordView::published_key(self.region(), offset) }
-        });
-        record.map_or(0, |record| self.hash(record.key))
+    /// The key in a record; nothing if a damaged word names none. The caller of an operation of the index is
+    /// pinned.
+    fn key_in_record(&self, word: u64) -> Option<&[u8]> {
+        let offset = self.place_of(word)?;
+        // SAFETY: as in `named`.
+        let record = unsafe { RecordView::published_key(self.region(), offset) };
+        Some(record?.key)
+    }
+}
+
+impl<I: Index> Records for Spine<I> {
+    fn hash_of(&self, word: u64) -> u64 {
+        self.key_in_record(word).map_or(0, |key| self.hash(key))
+    }
+
+    fn key_of(&self, word: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.key_in_record(word).unwrap_or_default());
     }
 }

@@ -58,7 +58,7 @@ impl<I: Index> Spine<I> {
     ) -> Result<(), Refusal> {
         let Session { participant, writers, .. } = session;
         let key = self.key(key);
-        let near = self.index.prefetch_to_write(key);
+        let near = self.index.prefetch_to_write(participant, key);
         let guard = participant.pin();
         let stripe = self.lock(&guard, key.hash);
         let old = self.locate_near::<WHOLE>(&guard, key, near)?;

@@ -195,7 +195,7 @@ impl<I: Index> Spine<I> {
         let changed = if reference_of(word).tag() == TOMBSTONE {
             self.index.take(guard, key, near, matches)
         } else {
-            self.index.upsert(guard, key, word, near, matches, &|word| self.rehash(word))
+            self.index.upsert(guard, key, word, near, matches, self)
         };
         let old = changed.inspect_err(|_| self.release(guard, shard, word, None))?;
         if let Some(old) = old {

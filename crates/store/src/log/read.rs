@@ -265,7 +265,7 @@ impl<I: Index> Spine<I> {
         let wanted = &mut wanted[..keys.len()];
         for (place, key) in wanted.iter_mut().zip(keys) {
             place.key = self.key(key);
-            place.near = self.index.prefetch(place.key);
+            place.near = self.index.prefetch(guard.participant(), place.key);
         }
         // Keys whose words are known.
         let mut known = 0;

@@ -238,7 +238,7 @@ impl<I: Index> Spine<I> {
                         self.heap.note_garbage(shard, reference, record.header.record_len());
                         continue;
                     }
-                    self.index.prefetch(key);
+                    self.index.prefetch(guard.participant(), key);
                     if record.expires != 0 {
                         self.heap.note_expiring(reference, record.header.record_len(), record.expires);
                     }
@@ -348,7 +348,7 @@ impl<I: Index> Spine<I> {
         let _stripe = self.lock(guard, hash);
         match self.locate::<false>(guard, key)? {
             None => {
-                self.index.upsert(guard, key, word, None, |_| false, &|word| self.rehash(word))?;
+                self.index.upsert(guard, key, word, None, |_| false, self)?;
             }
             Some(old) if rank(&old.record, false) < rank(&record, sealed) => {
                 let done = self.index.replace(guard, key, old.word, word)?;

@@ -118,9 +118,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             };
             Walk::new(spine.index.scan_from(start))
         });
-        walk.next(spine, |scan, words| {
-            spine.index.next_in_order(guard, scan, AT_ONCE, |_, word| words.push(word))
-        })
+        walk.next(spine, |scan, words| spine.index.next_words(guard, scan, AT_ONCE, |word| words.push(word)))
     }
 
     #[inline]
@@ -129,9 +127,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
         let walk = self
             .back
             .get_or_insert_with(|| Walk::new(spine.index.scan_back_from(to.as_ref().map(|key| &**key))));
-        walk.next(spine, |scan, words| {
-            spine.index.prev_in_order(guard, scan, AT_ONCE, |_, word| words.push(word))
-        })
+        walk.next(spine, |scan, words| spine.index.prev_words(guard, scan, AT_ONCE, |word| words.push(word)))
     }
 }
 

@@ -7,10 +7,10 @@ use super::view::View;
 use crate::engine::NOW;
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
-use quipu_parts::index::BothWays;
+use quipu_parts::index::InOrder;
 use quipu_parts::record::Kind;
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// The value at a number, or [`NOW`], of a key that the active layer of this view does not have, or whose
     /// record of this number has expired there.
     #[inline(never)]

@@ -24,7 +24,7 @@ use quipu_parts::heap::Reference;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{ANCHOR_LEN, ChainHeap, ChainLog, ChainPools, MEMTABLE_LEN, SUBTABLE_LEN};
 use quipu_parts::heap::chain::{ChainTwin, Recovered, Survey};
-use quipu_parts::index::{BothWays, Imaged, Index};
+use quipu_parts::index::{Imaged, InOrder, Index};
 use quipu_parts::record::Certifier;
 use quipu_parts::space::PoolSpec;
 use quipu_parts::versions::Snapshots;
@@ -103,7 +103,7 @@ impl<I> Found<I> {
     }
 }
 
-impl<I: BothWays + Imaged + 'static> TieredParts<I> {
+impl<I: InOrder + Imaged + 'static> TieredParts<I> {
     /// Opens a store.
     pub(crate) fn open(&self, mut site: Site<'_>) -> Result<Opened, Error> {
         let TieredSettings { slots, .. } = site.settings()?;

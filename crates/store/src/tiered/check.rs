@@ -7,14 +7,14 @@ use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
 use crate::walk::proof::damage_of_space;
 use quipu_parts::heap::chain::RecordFound;
-use quipu_parts::index::{BothWays, Key};
+use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::versions::{Look, Noted, RangeTombstone};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// Checks a store that nobody else uses.
-pub(super) fn check<I: BothWays>(
+pub(super) fn check<I: InOrder>(
     tiers: &Tiers<I>,
     progress: &dyn Fn(usize, usize),
 ) -> Result<CheckReport, Error> {
@@ -126,7 +126,7 @@ pub(super) fn check<I: BothWays>(
     Ok(CheckReport { segments: memtables.len(), values: 0, records, keys, free_zones, damage, unproved: &[] })
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Whether an index may have forgotten the key of this record.
     fn may_be_forgotten(&self, record: &RecordFound<'_>) -> bool {
         record.kind == Kind::Tombstone || self.has_expired(record)

@@ -10,7 +10,7 @@ use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::Pair;
 use crate::types::table::TableId;
-use quipu_parts::index::{BothWays, Imaged};
+use quipu_parts::index::{Imaged, InOrder};
 use quipu_parts::record::Content;
 use quipu_parts::versions::Snapshot;
 use smallbox::smallbox;
@@ -19,25 +19,25 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// One client of a store of memtables.
-pub(super) struct TieredClient<I: BothWays> {
+pub(super) struct TieredClient<I: InOrder> {
     tiers: Arc<Tiers<I>>,
     own: Own<I>,
 }
 
-impl<I: BothWays> TieredClient<I> {
+impl<I: InOrder> TieredClient<I> {
     pub(super) fn of(tiers: Arc<Tiers<I>>, table: Arc<Table<I>>) -> TieredClient<I> {
         let own = tiers.own_session(table, tiers.region().current_node());
         TieredClient { tiers, own }
     }
 }
 
-impl<I: BothWays> Drop for TieredClient<I> {
+impl<I: InOrder> Drop for TieredClient<I> {
     fn drop(&mut self) {
         self.tiers.end(&mut self.own);
     }
 }
 
-impl<I: BothWays + Imaged + 'static> engine::Session for TieredClient<I> {
+impl<I: InOrder + Imaged + 'static> engine::Session for TieredClient<I> {
     fn engine(&self) -> &dyn Engine {
         &*self.tiers
     }
@@ -148,7 +148,7 @@ impl<I: BothWays + Imaged + 'static> engine::Session for TieredClient<I> {
     }
 }
 
-impl<I: BothWays> TieredClient<I> {
+impl<I: InOrder> TieredClient<I> {
     fn scan<'g>(
         &'g self,
         pinned: &'g Pinned<'g>,

@@ -19,7 +19,7 @@ use crate::background::{Bell, Progress};
 use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::index::BothWays;
+use quipu_parts::index::InOrder;
 use quipu_parts::runs::{Compact, Purge};
 use quipu_parts::sync::SpinLock;
 use quipu_parts::versions::RangeTombstone;
@@ -55,7 +55,7 @@ impl Compactor {
 
 impl Compacting {
     /// Lets those range tombstones of a table go of whose range no run is below their base.
-    fn let_go<I: BothWays>(&self, guard: &Guard<'_>, table: &Table<I>) {
+    fn let_go<I: InOrder>(&self, guard: &Guard<'_>, table: &Table<I>) {
         let (view, ranges) = (table.view(guard), table.ranges.get(guard));
         for range in ranges.into_iter().flat_map(|list| list.iter()) {
             let number = range.number;
@@ -74,7 +74,7 @@ impl Compacting {
     }
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// A piece of the work of the thread that compacts.
     pub(super) fn compact_ahead(&self) -> Progress {
         let rounds = &self.compactor.rounds;

@@ -34,7 +34,7 @@ use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::heap::chain::Memtable;
-use quipu_parts::index::BothWays;
+use quipu_parts::index::InOrder;
 use quipu_parts::runs::{Forest, Part, Purge, Runs};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinGuard, SpinLock};
@@ -114,7 +114,7 @@ impl Dumper {
     }
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Dumps all that a table has in memory now. The caller holds no other lock, and is not pinned.
     pub(super) fn dump(&self, participant: &Participant, table: &Arc<Table<I>>) -> Result<(), Error> {
         if let Some(what) = self.dumper.stopped.lock().clone() {

@@ -14,13 +14,13 @@ use crate::types::table::{Table, TableId, TableStats};
 use crate::walk::cleaner;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::chain::Held;
-use quipu_parts::index::{BothWays, Imaged, Index};
+use quipu_parts::index::{Imaged, InOrder, Index};
 use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
 use quipu_parts::versions::Snapshot;
 use smallbox::smallbox;
 use std::sync::Arc;
 
-impl<I: BothWays + Imaged + 'static> Engine for Tiers<I> {
+impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
     fn session(self: Arc<Self>) -> InPlace {
         let table = self.tables.default_table();
         smallbox!(TieredClient::of(self, table))

@@ -25,7 +25,7 @@ use crate::options::{Merging, Twin};
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::Memtable;
-use quipu_parts::index::{BothWays, Key};
+use quipu_parts::index::{InOrder, Key};
 use quipu_parts::versions::{Look, Noted, Version};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ const AT_ONCE: usize = 64;
 /// Batches of them, while the worker is held.
 const BATCHES: usize = 16;
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Puts the layer of a new memtable on top of those of its table. Nothing has a place in it yet.
     pub(super) fn begin_layer(&self, guard: &Guard<'_>, table: &Table<I>, memtable: u64) {
         if self.merging == Merging::Direct {
@@ -148,7 +148,7 @@ impl<I: BothWays> Tiers<I> {
             }
             for (key, _, near) in &mut batch {
                 let key = Key { bytes: &keys[key.clone()], hash: 0 };
-                *near = global.versions.index().prefetch_to_write(key);
+                *near = global.versions.index().prefetch_to_write(guard.participant(), key);
             }
             self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);
             let mut before = usize::MAX;

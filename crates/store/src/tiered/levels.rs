@@ -3,7 +3,7 @@
 use super::Tiers;
 use crate::engine::site::Site;
 use crate::types::error::Error;
-use quipu_parts::index::BothWays;
+use quipu_parts::index::InOrder;
 use quipu_parts::record::Certifier;
 use quipu_parts::runs::{Forest, Runs, RunsError};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(super) fn trees(forest: Option<&dyn Forest>) -> Vec<u64> {
     forest.and_then(|forest| forest.trees().ok()).unwrap_or_default()
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Opens the levels of all tables, and removes those of tables that have been dropped. All items up to
     /// the cut count, and no other.
     pub(super) fn open_levels(&self, cut: u64) -> Result<(), Error> {

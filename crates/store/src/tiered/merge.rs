@@ -8,7 +8,7 @@ use crate::types::iter::Pair;
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
-use quipu_parts::index::BothWays;
+use quipu_parts::index::InOrder;
 use quipu_parts::record::Kind;
 use quipu_parts::runs::{LevelRecord, LevelScan};
 use quipu_parts::versions::{Look, Noted, Version};
@@ -23,7 +23,7 @@ const AT_FIRST: usize = 8;
 const AT_ONCE: usize = 32;
 
 /// The state in which a scan sees a table.
-pub(super) struct Sight<'g, I: BothWays> {
+pub(super) struct Sight<'g, I: InOrder> {
     pub(super) tiers: &'g Tiers<I>,
     pub(super) guard: &'g Guard<'g>,
     pub(super) table: &'g Table<I>,
@@ -37,13 +37,13 @@ pub(super) struct Sight<'g, I: BothWays> {
 type Places<'g, I> = (&'g View<I>, &'g Option<LevelsInUse>);
 
 /// The keys of a view, in order or against it.
-pub(super) struct Merge<'g, I: BothWays> {
+pub(super) struct Merge<'g, I: InOrder> {
     /// The newest first.
     layers: Vec<LayerScan<'g, I>>,
     levels: Option<Peekable<LevelScan<'g>>>,
 }
 
-struct LayerScan<'g, I: BothWays> {
+struct LayerScan<'g, I: InOrder> {
     layer: &'g Layer<I>,
     cursor: Cursor<I>,
     /// The newest versions of the next keys, tombstones too.
@@ -54,12 +54,12 @@ struct LayerScan<'g, I: BothWays> {
     noted: Noted,
 }
 
-enum Cursor<I: BothWays> {
+enum Cursor<I: InOrder> {
     InOrder(I::Scan),
     Back(I::ScanBack),
 }
 
-impl<'g, I: BothWays> Merge<'g, I> {
+impl<'g, I: InOrder> Merge<'g, I> {
     /// From the first key that is not lower than this one, in order.
     pub(super) fn from((view, levels): Places<'g, I>, key: &[u8], at: u64) -> Merge<'g, I> {
         let cursor = |layer: &Layer<I>| Cursor::InOrder(layer.versions.scan_from(key));
@@ -159,7 +159,7 @@ enum First<'g> {
     OnLevels(LevelRecord),
 }
 
-impl<I: BothWays> Sight<'_, I> {
+impl<I: InOrder> Sight<'_, I> {
     /// Whether a version of a key is a value that is not deleted and has not expired.
     fn shows(&self, key: &[u8], number: u64, kind: Kind, expires: u64) -> bool {
         let list = self.table.ranges.get(self.guard);
@@ -169,7 +169,7 @@ impl<I: BothWays> Sight<'_, I> {
     }
 }
 
-impl<'g, I: BothWays> LayerScan<'g, I> {
+impl<'g, I: InOrder> LayerScan<'g, I> {
     fn key(&self) -> Option<&'g [u8]> {
         self.next.front()?.as_ref().ok().map(|(_, record)| record.key)
     }

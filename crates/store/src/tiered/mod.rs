@@ -59,7 +59,7 @@ use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{CHUNK_HEADER, ChainLog, Item, RECORD_HEADER};
-use quipu_parts::index::{BothWays, Key};
+use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::EXPIRY_FIELD;
 use quipu_parts::versions::{Horizon, Retired, Snapshots};
 use rewrite::Rewriter;
@@ -68,7 +68,7 @@ use table::{Table, Tables};
 use view::Gone;
 
 /// The parts of one open store of memtables.
-pub(crate) struct Tiers<I: BothWays> {
+pub(crate) struct Tiers<I: InOrder> {
     log: ChainLog,
     tables: Tables<I>,
     anchor: Anchor,
@@ -93,7 +93,7 @@ pub(crate) struct Tiers<I: BothWays> {
 }
 
 /// The state of a client: its epoch slot, its table, and buffers.
-pub(crate) struct Session<I: BothWays> {
+pub(crate) struct Session<I: InOrder> {
     participant: Participant,
     table: Arc<Table<I>>,
     writer: Writer,
@@ -112,7 +112,7 @@ struct Writer {
     unpaced: u64,
 }
 
-impl<I: BothWays> Drop for Tiers<I> {
+impl<I: InOrder> Drop for Tiers<I> {
     fn drop(&mut self) {
         // Views wait there for readers to leave. They hold layers, and these the collector.
         self.epochs.register().collect();
@@ -122,7 +122,7 @@ impl<I: BothWays> Drop for Tiers<I> {
 /// Longest key of all: a range may begin or end just behind it.
 const LONGEST_KEY: u64 = u16::MAX as u64 - 8;
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     pub(crate) fn region(&self) -> &Region {
         self.log.heap().region()
     }

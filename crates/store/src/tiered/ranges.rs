@@ -21,7 +21,7 @@ use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::epoch::{Current, Guard};
 use quipu_parts::heap::chain::{CHUNK_HEADER, RECORD_HEADER, VERSION_FIELD};
-use quipu_parts::index::{BothWays, Key};
+use quipu_parts::index::{InOrder, Key};
 use quipu_parts::sync::{SpinGuard, SpinLock};
 use quipu_parts::versions::{Horizon, RangeList, RangeTombstone, Retired};
 use std::cell::Cell;
@@ -98,7 +98,7 @@ pub(super) struct Sweep {
     ripe: Arc<SpinLock<Vec<(u64, u64)>>>,
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Deletes the keys from `from` on and below `to`, which is empty for no end.
     pub(super) fn delete_range(&self, session: &mut Session<I>, from: &[u8], to: &[u8]) -> Result<(), Error> {
         self.admission.admit()?;

@@ -8,7 +8,7 @@ use crate::engine::{AT_ONCE, NOW};
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
-use quipu_parts::index::{BothWays, Key};
+use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::versions::Version;
 use std::borrow::Cow;
@@ -50,7 +50,7 @@ impl<'g> From<RecordFound<'g>> for Found<'g> {
     }
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Shows the value of a key at a number, or [`NOW`], unless it is deleted or has expired.
     #[inline(always)]
     pub(super) fn get<'g, T>(
@@ -228,7 +228,7 @@ impl<I: BothWays> Tiers<I> {
         table.check()?;
         let versions = &view.active.versions;
         for (near, bytes) in near.iter_mut().zip(keys) {
-            *near = versions.index().prefetch(Key { bytes, hash: 0 });
+            *near = versions.index().prefetch(&session.participant, Key { bytes, hash: 0 });
         }
         for (near, bytes) in near.iter().zip(keys) {
             let region = self.region();

@@ -15,7 +15,7 @@ use crate::walk::proof::{all_damage, refuse_number};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{ChainHeap, Counts, Memtable, RecordFound, Recovered, SavedCounts, Survey};
-use quipu_parts::index::{BothWays, Key};
+use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::space::{ObjectId, SpaceError, ZoneId};
 use quipu_parts::sync::SpinLock;
@@ -114,7 +114,7 @@ pub(super) fn resume(
     })
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Fills the indexes from the memtables, by so many threads.
     pub(super) fn fill(
         &self,
@@ -207,7 +207,7 @@ impl<I: BothWays> Tiers<I> {
                 ranges.lock().push((table.subtable.created, range));
                 return;
             }
-            versions.index().prefetch(Key { bytes: record.key, hash: 0 });
+            versions.index().prefetch(guard.participant(), Key { bytes: record.key, hash: 0 });
             batch.push((record.key, Version::new(record.sequence, record.reference, deletes)));
             if batch.len() == AT_ONCE {
                 batch.drain(..).for_each(|(key, version)| self.adopt(guard, table, key, version, retired));

@@ -9,7 +9,7 @@ use super::table::Table;
 use crate::engine::{AT_ONCE, InPlace};
 use crate::types::error::{DamagedPlace, Error};
 use quipu_parts::epoch::Guard;
-use quipu_parts::index::{BothWays, Key};
+use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::runs::{LevelRecord, Remains, RunsError};
 use quipu_parts::versions::{RangeList, RangeTombstone};
@@ -23,7 +23,7 @@ pub(super) struct LevelsLeft {
 
 impl LevelsLeft {
     /// Opens those that are there.
-    pub(super) fn of<I: BothWays>(tiers: &Tiers<I>) -> LevelsLeft {
+    pub(super) fn of<I: InOrder>(tiers: &Tiers<I>) -> LevelsLeft {
         let (mut of_tables, mut wrong) = (BTreeMap::new(), BTreeSet::new());
         wrong.extend(tiers.dumper.stopped());
         let forest = tiers.dumper.forest.as_ref();
@@ -59,7 +59,7 @@ impl LevelsLeft {
 
     /// Copies the keys of a table that memory does not have, and returns how many there are. `each` is told
     /// all records, and whether the record is a value that is not deleted.
-    pub(super) fn copy<I: BothWays>(
+    pub(super) fn copy<I: InOrder>(
         &mut self,
         (tiers, guard, table): (&Tiers<I>, &Guard<'_>, &Table<I>),
         ranges: Option<&RangeList>,

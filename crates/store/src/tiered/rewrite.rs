@@ -30,7 +30,7 @@ use quipu_medium::LINE;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::chain::{CHUNK_HEADER, Memtable, RecordFound};
-use quipu_parts::index::{BothWays, Key};
+use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::{Content, Kind};
 use quipu_parts::sync::{SpinGuard, SpinLock};
 use quipu_parts::versions::Version;
@@ -154,7 +154,7 @@ impl Rewriter {
     }
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Rewrites the next few records of a memtable that meets the demand. `false` if there is none.
     pub(super) fn rewrite_step(&self, demand: &Demand) -> Result<bool, Error> {
         let mut worker = self.rewriter.worker.lock();

@@ -9,7 +9,7 @@ use crate::options::{Merging, Twin};
 use crate::types::error::Error;
 use crate::walk::patience::Patience;
 use quipu_parts::heap::chain::Memtable;
-use quipu_parts::index::BothWays;
+use quipu_parts::index::InOrder;
 use quipu_parts::runs::Compact;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ pub(super) enum Dumped {
     ByAnother,
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Zones that a write leaves free.
     #[inline]
     pub(super) fn leaves(&self, purpose: Purpose) -> u32 {
@@ -251,7 +251,7 @@ impl<I: BothWays> Tiers<I> {
     }
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Ends the memtables that are written to and hold something that is superseded, so that they can be
     /// rewritten.
     fn seal_superseded(&self) -> Result<(), Error> {

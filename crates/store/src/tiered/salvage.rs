@@ -13,7 +13,7 @@ use crate::types::reports::{Instead, LostKey, SalvageReport};
 use crate::walk::proof::places_of;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::{ChainError, Hole, RecordFound};
-use quipu_parts::index::{BothWays, Key};
+use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::runs::LevelRecord;
 use quipu_parts::space::SpaceError;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Copies all records that prove themselves from the pool of `tiers`, whose indexes are still empty. `wrong`
 /// is the known damage of its metadata.
-pub(super) fn salvage<I: BothWays>(
+pub(super) fn salvage<I: InOrder>(
     tiers: &Tiers<I>,
     wrong: &[SpaceError],
     into: &Arc<dyn Engine>,
@@ -93,7 +93,7 @@ fn place_of(error: &ChainError) -> DamagedPlace {
 }
 
 /// A session for a table of the new pool, which is made for it.
-fn session<I: BothWays>(table: &Table<I>, into: &Arc<dyn Engine>) -> Result<InPlace, Error> {
+fn session<I: InOrder>(table: &Table<I>, into: &Arc<dyn Engine>) -> Result<InPlace, Error> {
     let session = into.clone().session();
     if table.subtable.name == DEFAULT {
         return Ok(session);
@@ -103,7 +103,7 @@ fn session<I: BothWays>(table: &Table<I>, into: &Arc<dyn Engine>) -> Result<InPl
 }
 
 /// Copies the keys of a table that are in memory, and returns how many there are.
-fn copy<I: BothWays>(
+fn copy<I: InOrder>(
     tiers: &Tiers<I>,
     guard: &Guard<'_>,
     table: &Table<I>,
@@ -137,7 +137,7 @@ fn copy<I: BothWays>(
 /// whether it is of a deletion.
 type Legible = BTreeMap<(Vec<u8>, Option<u64>), (u64, bool)>;
 
-fn legible<I: BothWays>(tiers: &Tiers<I>, holes: &[Hole]) -> Legible {
+fn legible<I: InOrder>(tiers: &Tiers<I>, holes: &[Hole]) -> Legible {
     let ceiling = tiers.log.heap().space().superblock().clock_ceiling.get();
     let mut latest = Legible::new();
     for hole in holes {
@@ -155,7 +155,7 @@ fn legible<I: BothWays>(tiers: &Tiers<I>, holes: &[Hole]) -> Legible {
 
 /// Of the keys that are legible in holes, those whose records elsewhere are older. `below` has the numbers
 /// of those that are on the levels of a table, and whether they are values.
-fn lost_keys<I: BothWays>(
+fn lost_keys<I: InOrder>(
     tiers: &Tiers<I>,
     guard: &Guard<'_>,
     latest: Legible,

@@ -15,7 +15,7 @@ use crate::walk::bounds::{is_above, is_below};
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
-use quipu_parts::index::BothWays;
+use quipu_parts::index::InOrder;
 use quipu_parts::versions::{Look, Noted, Snapshot, Version};
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ const AT_ONCE: usize = 32;
 
 /// A scan from both ends of the state at a snapshot. The last key told at an end bounds the other end, so
 /// they meet where nothing is left between them.
-pub(super) struct Scan<'g, I: BothWays> {
+pub(super) struct Scan<'g, I: InOrder> {
     tiers: &'g Tiers<I>,
     guard: &'g Guard<'g>,
     table: &'g Table<I>,
@@ -52,7 +52,7 @@ pub(super) struct Scan<'g, I: BothWays> {
     noted: Noted,
 }
 
-impl<'g, I: BothWays> Scan<'g, I> {
+impl<'g, I: InOrder> Scan<'g, I> {
     /// The keys within these bounds with their values, as they were at a number, or are [`NOW`].
     pub(super) fn new(
         tiers: &'g Tiers<I>,
@@ -168,7 +168,7 @@ fn first_of<'b>(from: &'b Bound<Cow<'_, [u8]>>) -> &'b [u8] {
     }
 }
 
-impl<'g, I: BothWays> Scan<'g, I> {
+impl<'g, I: InOrder> Scan<'g, I> {
     /// As [`look`](Scan::look), in all layers and on the levels.
     #[inline(never)]
     fn look_in_all<const BACK: bool>(&mut self) -> Result<bool, Error> {
@@ -185,7 +185,7 @@ impl<'g, I: BothWays> Scan<'g, I> {
     }
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Deletes every key that is present when this begins; as [`crate::Client::clear`].
     pub(super) fn clear(&self, session: &mut Session<I>) -> Result<(), Error> {
         self.admission.admit()?;
@@ -215,7 +215,7 @@ impl<I: BothWays> Tiers<I> {
     }
 }
 
-impl<'g, I: BothWays> Iterator for Scan<'g, I> {
+impl<'g, I: InOrder> Iterator for Scan<'g, I> {
     type Item = Pair<'g>;
 
     fn next(&mut self) -> Option<Pair<'g>> {
@@ -223,7 +223,7 @@ impl<'g, I: BothWays> Iterator for Scan<'g, I> {
     }
 }
 
-impl<I: BothWays> DoubleEndedIterator for Scan<'_, I> {
+impl<I: InOrder> DoubleEndedIterator for Scan<'_, I> {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.advance::<true>()
     }

@@ -6,7 +6,7 @@ use super::view::Layer;
 use crate::types::error::Error;
 use quipu_parts::epoch::{Guard, Participant};
 use quipu_parts::heap::chain::RecordFound;
-use quipu_parts::index::BothWays;
+use quipu_parts::index::InOrder;
 use quipu_parts::record::Kind;
 use quipu_parts::runs::filter::{Filter, Verdict};
 use quipu_parts::runs::{Head, Purge, Source};
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 const AT_ONCE: usize = 32;
 
 /// The versions of the keys of a range, as far as anybody may read them. Each record is read once.
-pub(super) struct LayerSource<'t, I: BothWays> {
+pub(super) struct LayerSource<'t, I: InOrder> {
     tiers: &'t Tiers<I>,
     table: &'t Table<I>,
     layer: &'t Layer<I>,
@@ -38,7 +38,7 @@ pub(super) struct LayerSource<'t, I: BothWays> {
     failure: Option<Error>,
 }
 
-impl<'t, I: BothWays> LayerSource<'t, I> {
+impl<'t, I: InOrder> LayerSource<'t, I> {
     /// The keys from one on, and below another.
     pub(super) fn new(
         (tiers, table, layer): (&'t Tiers<I>, &'t Table<I>, &'t Layer<I>),
@@ -126,7 +126,7 @@ impl<'t, I: BothWays> LayerSource<'t, I> {
     }
 }
 
-impl<I: BothWays> Source for LayerSource<'_, I> {
+impl<I: InOrder> Source for LayerSource<'_, I> {
     fn next(&mut self) -> Option<(&[u8], Head, &[u8])> {
         match self.take() {
             Ok(next) => next.map(|(record, head)| (record.key, head, record.value)),
@@ -140,7 +140,7 @@ impl<I: BothWays> Source for LayerSource<'_, I> {
     }
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// The record of a version, if it is of this key and tells its number, if that is known.
     fn record_to_dump(&self, key: &[u8], version: &Version) -> Result<RecordFound<'_>, Error> {
         let wrong = || self.names_no_record(version);

@@ -7,7 +7,7 @@ use crate::types::error::Error;
 use crate::types::table::{Table as Handle, TableId, TableStats};
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::chain::{ChainHeap, Held, Memtable, Subtable};
-use quipu_parts::index::BothWays;
+use quipu_parts::index::InOrder;
 use quipu_parts::sync::SpinLock;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) const DEFAULT: &str = "default";
 
 /// A table.
-pub(super) struct Table<I: BothWays> {
+pub(super) struct Table<I: InOrder> {
     /// Its number in this run, which no other has.
     pub(super) number: usize,
     pub(super) id: TableId,
@@ -31,7 +31,7 @@ pub(super) struct Table<I: BothWays> {
 }
 
 /// All tables.
-pub(super) struct Tables<I: BothWays> {
+pub(super) struct Tables<I: InOrder> {
     pub(super) index: fn() -> I,
     epochs: Collector,
     /// Of the pool, in the handles of its tables.
@@ -41,12 +41,12 @@ pub(super) struct Tables<I: BothWays> {
     changing: SpinLock<()>,
 }
 
-struct All<I: BothWays> {
+struct All<I: InOrder> {
     tables: Vec<Arc<Table<I>>>,
     next: usize,
 }
 
-impl<I: BothWays> Table<I> {
+impl<I: InOrder> Table<I> {
     /// Refuses a table that has been dropped. A caller who is pinned may read its memtables otherwise. It
     /// asks behind its look at the view, from which a drop takes the levels.
     #[inline(always)]
@@ -59,7 +59,7 @@ impl<I: BothWays> Table<I> {
     }
 }
 
-impl<I: BothWays> Tables<I> {
+impl<I: InOrder> Tables<I> {
     /// The tables of a pool. Those whose indexes are not among `loaded` have empty ones.
     pub(super) fn new(
         heap: &ChainHeap,
@@ -165,7 +165,7 @@ impl<I: BothWays> Tables<I> {
     }
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Creates a table. Durable when this returns.
     pub(super) fn create_table(&self, name: &str) -> Result<Handle, Error> {
         self.admission.admit()?;

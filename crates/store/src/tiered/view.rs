@@ -18,7 +18,7 @@
 
 use super::table::Table;
 use quipu_parts::epoch::{Collector, Current, Guard};
-use quipu_parts::index::{BothWays, Index};
+use quipu_parts::index::{InOrder, Index};
 use quipu_parts::runs::{Levels, Runs};
 use quipu_parts::sync::SpinLock;
 use quipu_parts::versions::Versions;
@@ -43,7 +43,7 @@ impl<I: Index> Layer<I> {
     }
 }
 
-impl<I: BothWays> Layer<I> {
+impl<I: InOrder> Layer<I> {
     /// Bytes of DRAM that it takes.
     pub(super) fn bytes(&self) -> u64 {
         self.versions.index().stats().bytes + self.versions.bytes()
@@ -133,7 +133,7 @@ pub(super) struct Views<I: Index> {
     changing: SpinLock<()>,
 }
 
-impl<I: BothWays> Views<I> {
+impl<I: InOrder> Views<I> {
     pub(super) fn new(first: View<I>, guard: &Guard<'_>) -> Views<I> {
         let views = Views { current: Current::default(), changing: SpinLock::default() };
         views.current.replace(guard, Some(first));
@@ -160,7 +160,7 @@ impl<I: BothWays> Views<I> {
     }
 }
 
-impl<I: BothWays> Table<I> {
+impl<I: InOrder> Table<I> {
     /// The view of this moment.
     #[inline(always)]
     pub(super) fn view<'g>(&'g self, guard: &'g Guard<'_>) -> &'g View<I> {
@@ -193,7 +193,7 @@ impl<I: Index> Default for Gone<I> {
     }
 }
 
-impl<I: BothWays> Gone<I> {
+impl<I: InOrder> Gone<I> {
     pub(super) fn push(&self, layer: Arc<Layer<I>>) {
         self.0.lock().push(layer);
     }

@@ -12,7 +12,7 @@ use quipu_medium::Node;
 use quipu_parts::commit::ring::Place;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::{CHUNK_HEADER, RecordFound, Supply, Written};
-use quipu_parts::index::{BothWays, Key};
+use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::{Content, Kind};
 use quipu_parts::versions::{RangeTombstone, Version};
 use std::cell::Cell;
@@ -48,19 +48,22 @@ pub(super) struct Near {
 impl Near {
     /// The place for a write of this key, which is asked for ahead.
     #[inline]
-    fn to_write<I: BothWays>(view: &View<I>, key: Key<'_>) -> Near {
+    fn to_write<I: InOrder>(guard: &Guard<'_>, view: &View<I>, key: Key<'_>) -> Near {
         let layer = &*view.active;
-        Near { layer: from_ref(layer).addr(), place: layer.versions.index().prefetch_to_write(key) }
+        Near {
+            layer: from_ref(layer).addr(),
+            place: layer.versions.index().prefetch_to_write(guard.participant(), key),
+        }
     }
 
     /// The place, if it is one of this layer. The guard of before has kept that one.
     #[inline]
-    pub(super) fn of<I: BothWays>(self, layer: &Layer<I>) -> Option<u64> {
+    pub(super) fn of<I: InOrder>(self, layer: &Layer<I>) -> Option<u64> {
         self.place.filter(|_| self.layer == from_ref(layer).addr())
     }
 }
 
-impl<I: BothWays> Tiers<I> {
+impl<I: InOrder> Tiers<I> {
     /// Writes a record without a look at the old one.
     #[inline]
     pub(super) fn put(&self, session: &mut Session<I>, content: &Content<'_>) -> Result<(), Error> {
@@ -71,7 +74,7 @@ impl<I: BothWays> Tiers<I> {
             let Session { participant, table, writer, node } = session;
             let guard = participant.pin();
             tiers.stripes.prefetch(key.hash);
-            let near = Near::to_write(table.view(&guard), key);
+            let near = Near::to_write(&guard, table.view(&guard), key);
             writer.item.clear();
             writer.item.chunk(table.number).push(content);
             let stripe = tiers.lock(key.hash);
@@ -96,7 +99,7 @@ impl<I: BothWays> Tiers<I> {
             let Session { participant, table, writer, node } = session;
             let guard = participant.pin();
             tiers.stripes.prefetch(key.hash);
-            let near = Near::to_write(table.view(&guard), key);
+            let near = Near::to_write(&guard, table.view(&guard), key);
             let stripe = tiers.lock(key.hash);
             let (number, found) = tiers.newest(&guard, table, key, near)?;
             let entry = found.as_ref().map(|found| Entry {
@@ -194,7 +197,7 @@ impl<I: BothWays> Tiers<I> {
             let (mut tables, mut hashes) = (Vec::<&Arc<Table<I>>>::new(), Vec::with_capacity(AT_ONCE));
             for (table, content) in writes.clone() {
                 let key = tiers.key(content.key);
-                table.view(&guard).active.versions.index().prefetch_to_write(key);
+                table.view(&guard).active.versions.index().prefetch_to_write(participant, key);
                 writer.item.chunk(table.number).push(&content);
                 hashes.push(key.hash);
                 if tables.iter().all(|other| other.number != table.number) {

@@ -8,10 +8,10 @@ use super::slot::{FREE, PERSIST, WORD_BITS, deleted_word, is_key, is_own, key_wo
 use super::table::BucketIndex;
 use super::unflushed::Unflushed;
 use super::write::check_reference;
-use crate::epoch::Guard;
+use crate::epoch::{Guard, Participant};
 use crate::index::chain::damaged;
 use crate::index::words::Words;
-use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
+use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, Records, Repointed};
 use crate::record::Certifier;
 use crate::space::{Feature, ZoneId};
 use quipu_medium::{LINE, WORD};
@@ -40,7 +40,7 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
     }
 
     #[inline]
-    fn prefetch(&self, key: Key<'_>) -> Option<u64> {
+    fn prefetch(&self, _: &Participant, key: Key<'_>) -> Option<u64> {
         if let Ok(place) = self.zones.place(self.size().bucket(key.hash)) {
             self.words().prefetch(place);
         }
@@ -48,7 +48,7 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
     }
 
     #[inline]
-    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
+    fn prefetch_to_write(&self, _: &Participant, key: Key<'_>) -> Option<u64> {
         if let Ok(place) = self.zones.place(self.size().bucket(key.hash)) {
             self.words().prefetch(place);
             self.locks.prefetch(place);
@@ -117,7 +117,7 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
         new: u64,
         _near: Option<u64>,
         matches: impl FnMut(u64) -> bool,
-        rehash: &dyn Fn(u64) -> u64,
+        records: &dyn Records,
     ) -> Result<Option<u64>, IndexError> {
         check_reference(new);
         let held = self.lock(key.hash)?;
@@ -140,7 +140,7 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
         }
         drop(held);
         if !is_in_head && self.zones.settings.grow {
-            self.split_next(rehash);
+            self.split_next(&|word| records.hash_of(word));
         }
         Ok(None)
     }

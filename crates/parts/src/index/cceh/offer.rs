@@ -16,8 +16,8 @@ use super::settings::CcehStats;
 use super::table::CcehIndex;
 use super::unflushed::Unflushed;
 use super::write::check_reference;
-use crate::epoch::Guard;
-use crate::index::{Cursor, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
+use crate::epoch::{Guard, Participant};
+use crate::index::{Cursor, Index, IndexError, IndexGrowth, IndexStats, Key, Records, Repointed};
 use crate::space::ZoneId;
 use std::sync::atomic::Ordering;
 
@@ -56,13 +56,13 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
     type Unflushed = Unflushed;
 
     #[inline]
-    fn prefetch(&self, key: Key<'_>) -> Option<u64> {
+    fn prefetch(&self, _: &Participant, key: Key<'_>) -> Option<u64> {
         self.prefetch(key.hash);
         None
     }
 
     #[inline]
-    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
+    fn prefetch_to_write(&self, _: &Participant, key: Key<'_>) -> Option<u64> {
         self.prefetch_to_write(key.hash);
         None
     }
@@ -109,7 +109,7 @@ impl<M: NodeMemory> Index for CcehIndex<M> {
         new: u64,
         _near: Option<u64>,
         mut matches: impl FnMut(u64) -> bool,
-        _rehash: &dyn Fn(u64) -> u64,
+        _records: &dyn Records,
     ) -> Result<Option<u64>, IndexError> {
         let tag = tag::<M>(key);
         let is_own = |value| is_own(value, tag, &mut matches);

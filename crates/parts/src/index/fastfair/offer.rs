@@ -8,10 +8,10 @@ use super::settings::{FastFairStats, KEY_MAX, VALUE_BITS};
 use super::tree::FastFairIndex;
 use super::unflushed::Unflushed;
 use super::write::{check_value, slot_of};
-use crate::epoch::Guard;
+use crate::epoch::{Guard, Participant};
 use crate::index::hint::Hint;
 use crate::index::words::Words;
-use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
+use crate::index::{BothWays, InOrder, Index, IndexError, IndexGrowth, IndexStats, Key, Records, Repointed};
 use crate::space::{Feature, ZoneId};
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -27,13 +27,13 @@ impl<W: Words> Index for FastFairIndex<W> {
     type Unflushed = Unflushed;
 
     #[inline]
-    fn prefetch(&self, key: Key<'_>) -> Option<u64> {
+    fn prefetch(&self, _: &Participant, key: Key<'_>) -> Option<u64> {
         let _ = self.prefetch_leaf(key.bytes);
         None
     }
 
     #[inline]
-    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
+    fn prefetch_to_write(&self, _: &Participant, key: Key<'_>) -> Option<u64> {
         self.prefetch_leaf(key.bytes).map(Hint::bits)
     }
 
@@ -88,7 +88,7 @@ impl<W: Words> Index for FastFairIndex<W> {
         new: u64,
         near: Option<u64>,
         _matches: impl FnMut(u64) -> bool,
-        _rehash: &dyn Fn(u64) -> u64,
+        _records: &dyn Records,
     ) -> Result<Option<u64>, IndexError> {
         check_value(new);
         let key = Sought::new(key.bytes)?;
@@ -119,8 +119,8 @@ impl<W: Words> Index for FastFairIndex<W> {
     }
 
     #[inline]
-    fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>) -> Option<u64> {
-        let Some(bits) = hint else { return self.prefetch_to_write(key) };
+    fn prefetch_repoint(&self, participant: &Participant, hint: Option<u64>, key: Key<'_>) -> Option<u64> {
+        let Some(bits) = hint else { return self.prefetch_to_write(participant, key) };
         let hint = Hint::from_bits(bits);
         if let Some(node) = self.arena.find_node(hint.node()) {
             node.prefetch(slot_of(hint));
@@ -209,6 +209,32 @@ impl<W: Words> BothWays for FastFairIndex<W> {
         ScanCursor::from(key)
     }
 
+    fn next_words(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut ScanCursor,
+        limit: usize,
+        mut each: impl FnMut(u64),
+    ) -> Result<bool, IndexError> {
+        self.next_in_order(guard, scan, limit, |_, word| each(word))
+    }
+
+    fn scan_back_from(&self, bound: Bound<&[u8]>) -> BackCursor {
+        BackCursor::from(bound)
+    }
+
+    fn prev_words(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut BackCursor,
+        limit: usize,
+        mut each: impl FnMut(u64),
+    ) -> Result<bool, IndexError> {
+        self.prev_in_order(guard, scan, limit, |_, word| each(word))
+    }
+}
+
+impl<W: Words> InOrder for FastFairIndex<W> {
     fn next_in_order(
         &self,
         guard: &Guard<'_>,
@@ -217,10 +243,6 @@ impl<W: Words> BothWays for FastFairIndex<W> {
         each: impl FnMut(&[u8], u64),
     ) -> Result<bool, IndexError> {
         self.scan(guard, scan, limit, each)
-    }
-
-    fn scan_back_from(&self, bound: Bound<&[u8]>) -> BackCursor {
-        BackCursor::from(bound)
     }
 
     fn prev_in_order(

@@ -6,9 +6,9 @@ use super::segment::{Segment, State, places};
 use super::settings::{BUCKET_BITS_MAX, HashIndexSettings, HashIndexStats};
 use super::slab::Slabs;
 use super::slot::{EMPTY, REFERENCE_BITS, REFERENCE_MASK, reference_of, word_of};
-use crate::epoch::Guard;
+use crate::epoch::{Guard, Participant};
 use crate::index::directory::{Directory, EntryWord};
-use crate::index::{Cursor, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
+use crate::index::{Cursor, Index, IndexError, IndexGrowth, IndexStats, Key, Records, Repointed};
 use crate::sync::{SpinGuard, point};
 use quipu_medium::arch::{prefetch, prefetch_to_write};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -149,7 +149,7 @@ impl Index for HashIndex {
     type Unflushed = ();
 
     #[inline]
-    fn prefetch(&self, key: Key<'_>) -> Option<u64> {
+    fn prefetch(&self, _: &Participant, key: Key<'_>) -> Option<u64> {
         let entry = self.directory.entry(key.hash);
         let (_, both) = places(key.hash, entry.number(), self.slabs.bucket_mask());
         for bucket in both {
@@ -159,7 +159,7 @@ impl Index for HashIndex {
     }
 
     #[inline]
-    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
+    fn prefetch_to_write(&self, _: &Participant, key: Key<'_>) -> Option<u64> {
         let entry = self.directory.entry(key.hash);
         let (_, both) = places(key.hash, entry.number(), self.slabs.bucket_mask());
         for bucket in both {
@@ -198,7 +198,7 @@ impl Index for HashIndex {
         Ok(self.get_settled(key.hash, &mut matches))
     }
 
-    /// If the segment must split and its tags have run out, `rehash` is asked for the hash of each of its
+    /// If the segment must split and its tags have run out, `records` are asked for the hash of each of its
     /// records. A reference whose hash then leads elsewhere is dropped, and
     /// [counted](HashIndexStats::strays): its record has changed.
     #[inline]
@@ -209,7 +209,7 @@ impl Index for HashIndex {
         new: u64,
         _near: Option<u64>,
         matches: impl FnMut(u64) -> bool,
-        rehash: &dyn Fn(u64) -> u64,
+        records: &dyn Records,
     ) -> Result<Option<u64>, IndexError> {
         check_reference(new);
         let locked = self.lock(key.hash);
@@ -220,7 +220,7 @@ impl Index for HashIndex {
                 Ok(Some(old))
             }
             None => {
-                self.add(locked, key.hash, new, rehash);
+                self.add(locked, key.hash, new, &|word| records.hash_of(word));
                 Ok(None)
             }
         }

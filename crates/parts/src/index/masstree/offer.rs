@@ -7,9 +7,9 @@ use super::key::Piece;
 use super::permutation::SLOTS;
 use super::scan::Cursor;
 use super::tree::{Masstree, MasstreeStats, check_word};
-use crate::epoch::Guard;
+use crate::epoch::{Guard, Participant};
 use crate::index::hint::Hint;
-use crate::index::{BothWays, Index, IndexError, IndexGrowth, IndexStats, Key, Repointed};
+use crate::index::{BothWays, InOrder, Index, IndexError, IndexGrowth, IndexStats, Key, Records, Repointed};
 use crate::sync::atomic::Ordering;
 use std::ops::Bound;
 
@@ -27,12 +27,12 @@ impl Index for Masstree {
     type Unflushed = ();
 
     #[inline]
-    fn prefetch(&self, key: Key<'_>) -> Option<u64> {
+    fn prefetch(&self, _: &Participant, key: Key<'_>) -> Option<u64> {
         self.prefetch_leaf(key.bytes).map(Hint::bits)
     }
 
     #[inline]
-    fn prefetch_to_write(&self, key: Key<'_>) -> Option<u64> {
+    fn prefetch_to_write(&self, _: &Participant, key: Key<'_>) -> Option<u64> {
         self.prefetch_leaf(key.bytes).map(Hint::bits)
     }
 
@@ -88,7 +88,7 @@ impl Index for Masstree {
         new: u64,
         near: Option<u64>,
         _matches: impl FnMut(u64) -> bool,
-        _rehash: &dyn Fn(u64) -> u64,
+        _records: &dyn Records,
     ) -> Result<Option<u64>, IndexError> {
         check_word(new);
         let key = key.bytes;
@@ -132,8 +132,8 @@ impl Index for Masstree {
     }
 
     #[inline]
-    fn prefetch_repoint(&self, hint: Option<u64>, key: Key<'_>) -> Option<u64> {
-        let Some(bits) = hint else { return self.prefetch_to_write(key) };
+    fn prefetch_repoint(&self, participant: &Participant, hint: Option<u64>, key: Key<'_>) -> Option<u64> {
+        let Some(bits) = hint else { return self.prefetch_to_write(participant, key) };
         self.prefetch_at(Hint::from_bits(bits));
         hint
     }
@@ -185,14 +185,14 @@ impl BothWays for Masstree {
         Cursor::at(key)
     }
 
-    fn next_in_order(
+    fn next_words(
         &self,
         guard: &Guard<'_>,
         scan: &mut Cursor,
         limit: usize,
-        each: impl FnMut(&[u8], u64),
+        mut each: impl FnMut(u64),
     ) -> Result<bool, IndexError> {
-        Ok(self.scan(guard, scan, limit.max(1), each) > 0)
+        self.next_in_order(guard, scan, limit, |_, word| each(word))
     }
 
     fn scan_back_from(&self, bound: Bound<&[u8]>) -> BackCursor {
@@ -201,6 +201,28 @@ impl BothWays for Masstree {
             Bound::Excluded(key) => BackCursor::before(key),
             Bound::Unbounded => BackCursor::default(),
         }
+    }
+
+    fn prev_words(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut BackCursor,
+        limit: usize,
+        mut each: impl FnMut(u64),
+    ) -> Result<bool, IndexError> {
+        self.prev_in_order(guard, scan, limit, |_, word| each(word))
+    }
+}
+
+impl InOrder for Masstree {
+    fn next_in_order(
+        &self,
+        guard: &Guard<'_>,
+        scan: &mut Cursor,
+        limit: usize,
+        each: impl FnMut(&[u8], u64),
+    ) -> Result<bool, IndexError> {
+        Ok(self.scan(guard, scan, limit.max(1), each) > 0)
     }
 
     fn prev_in_order(

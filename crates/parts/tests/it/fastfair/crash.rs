@@ -8,7 +8,7 @@ use quipu_medium::Region;
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::IndexRoot;
 use quipu_parts::index::fastfair::{FastFairIndex, PmWords, ScanCursor, Words};
-use quipu_parts::index::{BothWays, IndexError};
+use quipu_parts::index::{InOrder, IndexError};
 use quipu_parts::space::Space;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! An index, and the map that it should equal, one thread.
 
 use super::support::mix;
-use crate::shared::keyed::{ByKey, InOrder};
+use crate::shared::keyed::{ByKey, Walked};
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::index::Hint;
 use quipu_parts::index::masstree::{BackCursor, Cursor, Masstree};
@@ -52,7 +52,7 @@ impl Pair {
         let hint = self.index.locate(guard, key).expect("a hint");
         assert!(hint.bits() != 0 && hint.bits() < 1 << Hint::BITS);
         if let Some(word) = self.map.get_mut(key) {
-            self.index.prefetch_at(hint);
+            self.index.prefetch_at(guard, hint);
             assert!(self.index.replace_at(guard, Hint::from_bits(hint.bits()), *word, new));
             assert!(!self.index.replace_at(guard, hint, *word, new), "replaced twice");
             *word = new;

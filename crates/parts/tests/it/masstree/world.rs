@@ -5,7 +5,7 @@
 //! knows the right result.
 
 use super::support::{Keys, Random};
-use crate::shared::keyed::{ByKey, InOrder};
+use crate::shared::keyed::{ByKey, Walked};
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::index::Hint;
 use quipu_parts::index::masstree::{BackCursor, Cursor, Masstree};

@@ -1,7 +1,7 @@
 //! Indexes by hashes alone or by keys alone, for tests in which nothing else of a key matters.
 
 use quipu_parts::epoch::{Collector, Guard};
-use quipu_parts::index::{BothWays, Hint, Index, IndexError, Key};
+use quipu_parts::index::{Hint, InOrder, Index, IndexError, Key};
 use quipu_parts::space::ZoneId;
 
 /// A key that is its hash.
@@ -31,7 +31,7 @@ pub trait ByHash: Index {
         matches: impl FnMut(u64) -> bool,
         rehash: &dyn Fn(u64) -> u64,
     ) -> Option<u64> {
-        Index::upsert(self, guard, by_hash(hash), new, None, matches, rehash).expect("room")
+        Index::upsert(self, guard, by_hash(hash), new, None, matches, &rehash).expect("room")
     }
 
     /// Adds a key that is absent.
@@ -56,8 +56,8 @@ pub trait ByHash: Index {
         Index::candidate(self, guard, by_hash(hash), None)
     }
 
-    fn prefetch(&self, hash: u64) {
-        Index::prefetch(self, by_hash(hash));
+    fn prefetch(&self, guard: &Guard<'_>, hash: u64) {
+        Index::prefetch(self, guard.participant(), by_hash(hash));
     }
 
     fn next_batch(&self, guard: &Guard<'_>, cursor: &mut Self::Cursor, out: &mut Vec<u64>) -> bool {
@@ -91,7 +91,7 @@ pub trait ByKey: Index {
 
     fn upsert(&self, guard: &Guard<'_>, key: &[u8], new: u64) -> Result<Option<u64>, IndexError> {
         let (key, matches) = (by_bytes(key), |_| unreachable!("it has the keys"));
-        let near = Index::prefetch_to_write(self, key);
+        let near = Index::prefetch_to_write(self, guard.participant(), key);
         Index::upsert(self, guard, key, new, near, matches, &|_| unreachable!("it has the keys"))
     }
 
@@ -106,7 +106,7 @@ pub trait ByKey: Index {
     }
 
     fn take(&self, guard: &Guard<'_>, key: &[u8]) -> Result<Option<u64>, IndexError> {
-        let near = Index::prefetch_to_write(self, by_bytes(key));
+        let near = Index::prefetch_to_write(self, guard.participant(), by_bytes(key));
         Index::take(self, guard, by_bytes(key), near, |_| unreachable!("it has the keys"))
     }
 
@@ -122,8 +122,8 @@ pub trait ByKey: Index {
         Ok(Hint::from_bits(hint.expect("there are hints")))
     }
 
-    fn prefetch_at(&self, hint: Hint) {
-        let kept = Index::prefetch_repoint(self, Some(hint.bits()), NO_KEY);
+    fn prefetch_at(&self, guard: &Guard<'_>, hint: Hint) {
+        let kept = Index::prefetch_repoint(self, guard.participant(), Some(hint.bits()), NO_KEY);
         assert_eq!(kept, Some(hint.bits()));
     }
 
@@ -197,7 +197,7 @@ pub fn repoint<I: Index>(
 }
 
 /// A sound index that is walked in batches, of which only the last has fewer keys than were asked for.
-pub trait InOrder: BothWays {
+pub trait Walked: InOrder {
     fn next_batch(
         &self,
         guard: &Guard<'_>,
@@ -233,4 +233,4 @@ pub trait InOrder: BothWays {
     }
 }
 
-impl<I: BothWays> InOrder for I {}
+impl<I: InOrder> Walked for I {}

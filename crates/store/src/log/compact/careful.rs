@@ -32,7 +32,7 @@ impl<I: Index> Spine<I> {
         let mut hashes = [0; AT_ONCE];
         for (hash, (_, record)) in hashes.iter_mut().zip(batch) {
             let key = self.key(record.key);
-            self.index.prefetch_to_write(key);
+            self.index.prefetch_to_write(guard.participant(), key);
             *hash = key.hash;
         }
         let _locks = self.lock_all(guard, &hashes[..batch.len()]);

@@ -130,7 +130,7 @@ impl<I: Index> Spine<I> {
         for (key, (_, record)) in keys.iter_mut().zip(values) {
             *key = self.key(record.key);
             if asks {
-                self.index.prefetch_to_write(*key);
+                self.index.prefetch_to_write(guard.participant(), *key);
             }
         }
         for (i, (key, (reference, record))) in keys.into_iter().zip(values).enumerate() {
@@ -168,13 +168,14 @@ impl<I: Index> Spine<I> {
         done: &mut Relocated,
     ) -> Result<(), Error> {
         // Places of the prefetched entries, as a ring.
-        let mut places = [None; AHEAD];
+        let (mut places, participant) = ([None; AHEAD], guard.participant());
         for (place, ahead) in places.iter_mut().zip(copies) {
-            *place = self.index.prefetch_repoint(ahead.hint, ahead.key);
+            *place = self.index.prefetch_repoint(participant, ahead.hint, ahead.key);
         }
         for (i, copied) in copies.iter().enumerate() {
             let ahead = copies.get(i + AHEAD);
-            let next = ahead.and_then(|ahead| self.index.prefetch_repoint(ahead.hint, ahead.key));
+            let next =
+                ahead.and_then(|ahead| self.index.prefetch_repoint(participant, ahead.hint, ahead.key));
             let place = mem::replace(&mut places[i % AHEAD], next);
             let Copied { key, hint, old: (old, old_len), new: (new, new_len), sequence } = *copied;
             let mut repointed = self.index.repoint(guard, place, key, old, new)?;

@@ -5,7 +5,7 @@ use crate::tiered::Tiers;
 use crate::tiered::table::Table;
 use crate::types::error::Error;
 use crate::walk::checkpoint::Writer;
-use quipu_parts::index::{BothWays, Image, Imaged};
+use quipu_parts::index::{Image, Imaged, InOrder};
 use quipu_parts::space::{CheckpointEntry, ZoneId};
 use quipu_parts::versions::Retired;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 
 /// Writes a checkpoint of a store without users, whose memtables have ended, and returns its name for the
 /// superblock: durably, or that of none.
-pub(in crate::tiered) fn save<I: BothWays + Imaged>(tiers: &Tiers<I>) -> Result<CheckpointEntry, Error> {
+pub(in crate::tiered) fn save<I: InOrder + Imaged>(tiers: &Tiers<I>) -> Result<CheckpointEntry, Error> {
     let (none, participant) = (CheckpointEntry::default(), tiers.epochs.register());
     let is_frozen = |table: &Arc<Table<I>>| !table.view(&participant.pin()).frozen.is_empty();
     if tiers.tables.all().iter().any(is_frozen) {

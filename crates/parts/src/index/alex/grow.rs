@@ -1,0 +1,282 @@
+//! A leaf without room for another key is built anew: larger, or as several.
+//!
+//! Its writer holds the lock of the leaf, takes that of its parent, and where that is to have more children,
+//! that of the grandparent: always upwards. Then it takes the words out, which makes readers wait, and
+//! builds new leaves of them. Children lead to these before the old leaf says that it has left.
+
+use super::build::{Builder, below};
+use super::leaf::{Entry, Leaf, Room};
+use super::node::{Inner, Node, Route};
+use super::tree::{Size, Tree, counted, drop_node};
+use super::version::Version;
+use crate::epoch::Guard;
+use crate::sync::atomic::Ordering;
+use crate::sync::{SpinGuard, Waiter};
+use std::ops::{Range, RangeInclusive};
+
+/// Children of the largest inner node.
+const MOST_CHILDREN: usize = 1 << 21;
+
+/// Children of the largest inner node that divides by sorted slices.
+const MOST_SORTED: usize = 64;
+/// So many children may be one node, on average: otherwise one key far from all others would double them up
+/// to the end.
+const CHILDREN_OF_A_NODE: usize = 32;
+
+/// The place that names a node, locked.
+enum Parent<'p> {
+    Root(SpinGuard<'p, ()>),
+    Inner(*mut Node, &'p Inner),
+}
+
+impl Parent<'_> {
+    fn unlock(self) {
+        match self {
+            Parent::Root(lock) => drop(lock),
+            Parent::Inner(_, inner) => inner.version.unlock(),
+        }
+    }
+}
+
+/// An inner node with more children, in place of another one.
+struct Longer {
+    route: Route,
+    /// For each of its children, that of the other one.
+    old: Box<dyn Fn(usize) -> usize>,
+    /// The children that a leaf is now.
+    numbers: Range<usize>,
+    /// Where to cut the leaf.
+    cut: usize,
+}
+
+/// A node on its way to the thread that drops it.
+struct Left(*mut Node);
+
+// SAFETY: nobody else can reach the node when it is dropped.
+unsafe impl Send for Left {}
+
+impl Tree {
+    /// Builds a leaf anew, whose lock the caller holds. It leaves the tree.
+    #[cold]
+    pub(super) fn grow(&self, guard: &Guard<'_>, node: *mut Node, leaf: &Leaf, size: &Size) {
+        size.splits.fetch_add(1, Ordering::Relaxed);
+        let (n, room, first) = (leaf.len(), leaf.room(), *leaf.range.start());
+        let most = size.builder.most_slots;
+        let slots = if room == Room::Evenly { n * 5 / 3 + 1 } else { (n * 2).min(most) };
+        let has_room = slots <= most && n < most * 3 / 4;
+        let parent = self.parent_of(guard, node, first);
+        if has_room && (n < size.builder.small() || leaf.is_as_built()) {
+            let larger = size.builder.leaf(&leaf.take_all(), leaf.range.clone(), slots, room);
+            self.put_in_place(&parent, node, first, counted(Box::new(Node::Leaf(larger)), size));
+            leave(guard, node, &leaf.version, size);
+            parent.unlock();
+            return;
+        }
+        let parent = self.split(guard, (node, leaf), parent, room, size);
+        leave(guard, node, &leaf.version, size);
+        parent.unlock();
+    }
+
+    /// Puts several leaves in place of one: beside each other, if the parent can tell them apart, or below
+    /// an inner node of their own.
+    fn split<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        (node, leaf): (*mut Node, &Leaf),
+        parent: Parent<'g>,
+        room: Room,
+        size: &Size,
+    ) -> Parent<'g> {
+        let (first, last) = (*leaf.range.start(), *leaf.range.end());
+        if let Parent::Inner(own, inner) = parent {
+            let (numbers, keys) = (inner.numbers_of(node, first), leaf.keys());
+            let found = match cut_between(&inner.route, &numbers, &keys, room) {
+                Some(cut) => Some((own, inner, numbers, cut)),
+                None => longer(inner, &numbers, &keys, room).map(|longer| {
+                    let (numbers, cut) = (longer.numbers.clone(), longer.cut);
+                    let (own, inner) = self.lengthen(guard, (own, inner), longer, size);
+                    (own, inner, numbers, cut)
+                }),
+            };
+            if let Some((own, inner, numbers, cut)) = found {
+                let entries = leaf.take_all();
+                let middle = inner.route.first_of(cut).expect("where a leaf is cut");
+                let (left, right) = entries.split_at(below(&entries, middle));
+                let left = half(size.builder, left, first..=middle - 1, room, Room::Right);
+                let right = half(size.builder, right, middle..=last, room, Room::Left);
+                inner.set(numbers.start..cut, counted(left, size));
+                inner.set(cut..numbers.end, counted(right, size));
+                return Parent::Inner(own, inner);
+            }
+            let is_sorted = room != Room::Evenly;
+            let new = counted(size.builder.build_inner(&leaf.take_all(), first..=last, is_sorted).node, size);
+            self.put_in_place(&Parent::Inner(own, inner), node, first, new);
+            return Parent::Inner(own, inner);
+        }
+        self.put_in_place(
+            &parent,
+            node,
+            first,
+            counted(size.builder.build_inner(&leaf.take_all(), first..=last, room == Room::Left).node, size),
+        );
+        parent
+    }
+
+    /// The parent of a node that its caller has locked; it is locked too.
+    fn parent_of<'g>(&'g self, _guard: &'g Guard<'_>, node: *mut Node, first: u64) -> Parent<'g> {
+        let mut waiter = Waiter::default();
+        loop {
+            let mut above = self.root.load(Ordering::Acquire);
+            if std::ptr::eq(above, node) {
+                let lock = self.root_lock.lock();
+                if std::ptr::eq(self.root.load(Ordering::Acquire), node) {
+                    return Parent::Root(lock);
+                }
+                continue;
+            }
+            // SAFETY: nodes that were reached from the root under the guard.
+            while let Node::Inner(inner) = unsafe { &*above } {
+                let child = inner.child_of(first);
+                if std::ptr::eq(child, node) {
+                    if inner.version.lock() {
+                        if std::ptr::eq(inner.child_of(first), node) {
+                            return Parent::Inner(above, inner);
+                        }
+                        inner.version.unlock();
+                    }
+                    break;
+                }
+                above = child;
+            }
+            waiter.wait();
+        }
+    }
+
+    /// Puts a node in the place of another one, whose parent is locked.
+    fn put_in_place(&self, parent: &Parent<'_>, old: *mut Node, first: u64, new: *mut Node) {
+        match parent {
+            Parent::Root(_) => self.root.store(new, Ordering::Release),
+            Parent::Inner(_, inner) => inner.set(inner.numbers_of(old, first), new),
+        }
+    }
+
+    /// Puts an inner node with more children in the place of a locked one, which leaves the tree. The new
+    /// one is locked.
+    fn lengthen<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        (own, inner): (*mut Node, &'g Inner),
+        longer: Longer,
+        size: &Size,
+    ) -> (*mut Node, &'g Inner) {
+        let first = *inner.range.start();
+        let grandparent = self.parent_of(guard, own, first);
+        let children = (0..longer.route.children()).map(|child| inner.child((longer.old)(child)));
+        let new = Inner::new(longer.route, inner.range.clone(), children);
+        let is_locked = new.version.lock();
+        debug_assert!(is_locked);
+        let new = Box::new(Node::Inner(new));
+        size.bytes.fetch_add(new.bytes() as u64, Ordering::Relaxed);
+        let new = Box::into_raw(new);
+        self.put_in_place(&grandparent, own, first, new);
+        leave(guard, own, &inner.version, size);
+        grandparent.unlock();
+        // SAFETY: the node that has just been put into the tree, under the guard.
+        match unsafe { &*new } {
+            Node::Inner(inner) => (new, inner),
+            Node::Leaf(_) => unreachable!("an inner node was made"),
+        }
+    }
+}
+
+/// Lets a locked node, which nothing leads to any more, leave for ever.
+fn leave(guard: &Guard<'_>, node: *mut Node, version: &Version, size: &Size) {
+    version.unlock_obsolete();
+    // SAFETY: the guard keeps the node.
+    let bytes = unsafe { &*node }.bytes() as u64;
+    size.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    let left = Left(node);
+    guard.defer(Box::new(move || {
+        let Left(node) = { left };
+        drop_node(node);
+    }));
+}
+
+/// One of the two leaves that another one is cut into. `outer` is where keys arrive if they do not come to
+/// this one.
+fn half(
+    builder: Builder,
+    entries: &[Entry],
+    range: RangeInclusive<u64>,
+    room: Room,
+    outer: Room,
+) -> Box<Node> {
+    let n = entries.len();
+    if room == Room::Evenly {
+        return builder.build(entries, range).node;
+    }
+    // Behind the keys that rise, and before those that fall, nothing comes any more.
+    let slots = if room == outer { n * 20 / 19 } else { n * 2 };
+    Box::new(Node::Leaf(builder.leaf(entries, range, slots, room)))
+}
+
+/// The child at which to cut a leaf that is several children: the two leaves have as many keys, or all keys
+/// are in the one, where they rise or fall.
+fn cut_between(route: &Route, numbers: &Range<usize>, keys: &[u64], room: Room) -> Option<usize> {
+    let (n, below) = (keys.len(), |cut: usize| {
+        let first = route.first_of(cut)?;
+        Some(keys.partition_point(|key| *key < first))
+    });
+    let is_inside = |cut: &usize| numbers.start < *cut && *cut < numbers.end;
+    let middle = match room {
+        Room::Evenly => route.child_of(keys[n / 2]),
+        Room::Right => route.child_of(keys[n - 1]),
+        Room::Left => route.child_of(keys[0]) + 1,
+    };
+    let is_fair = |cut: &usize| match (room, below(*cut)) {
+        (_, None) => false,
+        (Room::Evenly, Some(left)) => n / 8 <= left && left <= n - n / 8,
+        (_, Some(left)) => 0 < left && left < n,
+    };
+    [middle, middle + 1].into_iter().filter(is_inside).find(is_fair)
+}
+
+/// More children for an inner node, so that a leaf can be cut.
+fn longer(inner: &Inner, numbers: &Range<usize>, keys: &[u64], room: Room) -> Option<Longer> {
+    let (start, end, children) = (numbers.start, numbers.end, inner.route.children());
+    let division = match &inner.route {
+        Route::Equal(division) => division,
+        Route::Sorted(firsts) if children < MOST_SORTED => {
+            let middle = match room {
+                Room::Evenly => keys.len() / 2,
+                Room::Right => keys.len() - 1,
+                Room::Left => 1,
+            };
+            let firsts = [&firsts[..start], &[keys[middle]], &firsts[start..]].concat();
+            let old = Box::new(move |child| if child > start { child - 1 } else { child });
+            let route = Route::Sorted(firsts.into());
+            return Some(Longer { route, old, numbers: start..end + 1, cut: start + 1 });
+        }
+        Route::Sorted(_) => return None,
+    };
+    if 2 * children > MOST_CHILDREN.min(inner.nodes().count() * CHILDREN_OF_A_NODE) {
+        return None;
+    }
+    let behind = division.extended().filter(|_| end == children).map(|longer| {
+        let old: Box<dyn Fn(usize) -> usize> = Box::new(move |child| child.min(children - 1));
+        (longer, old, start..2 * children)
+    });
+    let before = division.extended_to_left().filter(|_| start == 0).map(|longer| {
+        let old: Box<dyn Fn(usize) -> usize> = Box::new(move |child| child.saturating_sub(children));
+        (longer, old, 0..end + children)
+    });
+    let between = division.doubled().map(|longer| {
+        let old: Box<dyn Fn(usize) -> usize> = Box::new(|child| child / 2);
+        (longer, old, 2 * start..2 * end)
+    });
+    [behind, before, between].into_iter().flatten().find_map(|(longer, old, numbers)| {
+        let route = Route::Equal(longer);
+        let cut = cut_between(&route, &numbers, keys, room)?;
+        Some(Longer { route, old, numbers, cut })
+    })
+}

@@ -1,0 +1,296 @@
+//! Layers: what follows a slice that several keys share.
+//!
+//! A few keys stand in an array, which is copied for each further one; more are a tree of their next slices,
+//! beside the words of keys that end within the shared slice. A layer stays when its keys have gone.
+
+use super::key::{SLICE, Step, Target, of_layer, own, target};
+use super::tree::{Size, Tree};
+use crate::epoch::Guard;
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::sync::{SpinLock, Waiter};
+
+/// Keys of the longest array.
+const FEW: usize = 8;
+
+/// A layer.
+pub(super) struct Layer {
+    body: AtomicPtr<Body>,
+    /// Held by whoever changes the body.
+    lock: SpinLock<()>,
+}
+
+/// The keys of a layer. A word moves to another body as it does between leaves: taken out first.
+enum Body {
+    /// In order. A word of 0 has been moved.
+    Few(Box<[(Step, AtomicU64)]>),
+    Many(Box<Many>),
+}
+
+struct Many {
+    /// The words of keys that end after so many bytes of the shared slice; 0 for none.
+    ends: [AtomicU64; SLICE + 1],
+    tree: Tree,
+}
+
+/// A body on its way to the thread that drops it.
+struct Left(*mut Body);
+
+// SAFETY: nobody else can reach the body when it is dropped.
+unsafe impl Send for Left {}
+
+impl Layer {
+    /// A layer of one key.
+    pub(super) fn new(step: Step, word: u64, size: &Size) -> Box<Layer> {
+        let body = Box::new(Body::Few([(step, AtomicU64::new(word))].into()));
+        size.bytes.fetch_add((size_of::<Layer>() + body.bytes()) as u64, Ordering::Relaxed);
+        Box::new(Layer { body: AtomicPtr::new(Box::into_raw(body)), lock: SpinLock::new(()) })
+    }
+
+    /// The word that leads to it. It is never dropped before the index.
+    pub(super) fn into_word(self: Box<Layer>) -> u64 {
+        of_layer(Box::into_raw(self) as u64)
+    }
+
+    /// Takes a layer back that nobody has seen.
+    pub(super) fn forget(word: u64, size: &Size) {
+        let Target::Layer(address) = target(word) else { return };
+        // SAFETY: of `into_word`, and nobody else has it.
+        let layer = unsafe { Box::from_raw(address as *mut Layer) };
+        let body = layer.body.load(Ordering::Relaxed);
+        // SAFETY: a body of `Box::into_raw`, which only the caller has.
+        let body = unsafe { Box::from_raw(body) };
+        size.bytes.fetch_sub((size_of::<Layer>() + body.bytes()) as u64, Ordering::Relaxed);
+    }
+
+    /// The layer at an address of a word.
+    #[inline]
+    pub(super) fn at<'g>(_guard: &'g Guard<'_>, address: u64) -> &'g Layer {
+        // SAFETY: the address is of `into_word`, and the layer lives as long as the index, which the borrow
+        // of a guard by its methods does not outlive.
+        unsafe { &*(address as *const Layer) }
+    }
+
+    #[inline]
+    fn body<'g>(&'g self, _guard: &'g Guard<'_>) -> &'g Body {
+        // SAFETY: a body of `Box::into_raw`. One that is replaced is dropped when all guards of that moment
+        // have gone.
+        unsafe { &*self.body.load(Ordering::Acquire) }
+    }
+
+    /// The word of a step.
+    pub(super) fn get(&self, guard: &Guard<'_>, step: Step) -> Option<u64> {
+        let mut waiter = Waiter::default();
+        loop {
+            match (self.body(guard), step) {
+                (Body::Few(few), _) => match find(few, step)?.load(Ordering::Acquire) {
+                    0 => waiter.wait(),
+                    word => return Some(word),
+                },
+                (Body::Many(many), Step::End(len)) => {
+                    let word = many.ends[usize::from(len)].load(Ordering::Acquire);
+                    return (word != 0).then_some(word);
+                }
+                (Body::Many(many), Step::Slice(slice)) => return many.tree.get(guard, slice),
+            }
+        }
+    }
+
+    /// Lets a step have `new` if it still has `old`.
+    pub(super) fn exchange(&self, guard: &Guard<'_>, step: Step, old: u64, new: u64) -> bool {
+        let change =
+            |word: &AtomicU64| word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        match (self.body(guard), step) {
+            (Body::Few(few), _) => find(few, step).is_some_and(change),
+            (Body::Many(many), Step::End(len)) => change(&many.ends[usize::from(len)]),
+            (Body::Many(many), Step::Slice(slice)) => many.tree.exchange(guard, slice, old, new),
+        }
+    }
+
+    /// Adds a step; `false` if it is there.
+    pub(super) fn insert(&self, guard: &Guard<'_>, step: Step, word: u64, size: &Size) -> bool {
+        let alone = self.lock.lock();
+        let few = match (self.body(guard), step) {
+            (Body::Few(few), _) => few,
+            (Body::Many(many), Step::End(len)) => {
+                let place = &many.ends[usize::from(len)];
+                return place.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+            }
+            (Body::Many(many), Step::Slice(slice)) => {
+                drop(alone);
+                return many.tree.insert(guard, slice, word, size);
+            }
+        };
+        if find(few, step).is_some() {
+            return false;
+        }
+        let at = few.partition_point(|(other, _)| *other < step);
+        let mut words: Vec<(Step, u64)> = taken(few).collect();
+        words.insert(at, (step, word));
+        self.set(guard, Body::of(words, size), size);
+        true
+    }
+
+    /// Removes a step if it still has this word.
+    pub(super) fn remove(&self, guard: &Guard<'_>, step: Step, word: u64, size: &Size) -> bool {
+        let alone = self.lock.lock();
+        let change =
+            |place: &AtomicU64| place.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        match (self.body(guard), step) {
+            (Body::Few(few), _) => {
+                let is_gone = find(few, step).is_some_and(change);
+                if is_gone {
+                    self.set(
+                        guard,
+                        Body::of(taken(few).filter(|(_, word)| *word != 0).collect(), size),
+                        size,
+                    );
+                }
+                is_gone
+            }
+            (Body::Many(many), Step::End(len)) => change(&many.ends[usize::from(len)]),
+            (Body::Many(many), Step::Slice(slice)) => {
+                drop(alone);
+                many.tree.remove(guard, slice, word)
+            }
+        }
+    }
+
+    /// Puts a body in the place of the present one. The caller holds the lock.
+    fn set(&self, guard: &Guard<'_>, new: Body, size: &Size) {
+        let new = Box::new(new);
+        size.bytes.fetch_add(new.bytes() as u64, Ordering::Relaxed);
+        size.bytes.fetch_sub(self.body(guard).bytes() as u64, Ordering::Relaxed);
+        let left = Left(self.body.swap(Box::into_raw(new), Ordering::AcqRel));
+        guard.defer(Box::new(move || {
+            let Left(body) = { left };
+            // SAFETY: a body of `Box::into_raw`, which all readers have left.
+            drop(unsafe { Box::from_raw(body) });
+        }));
+    }
+
+    /// Adds up to `limit` steps behind `from`, or before it, each with its word; all, if there is no `from`.
+    /// Says whether it may have more.
+    pub(super) fn copy<const BACK: bool>(
+        &self,
+        guard: &Guard<'_>,
+        from: Option<(Step, bool)>,
+        limit: usize,
+        out: &mut Vec<(Step, u64)>,
+    ) -> bool {
+        let mut waiter = Waiter::default();
+        let many = loop {
+            match self.body(guard) {
+                Body::Many(many) => break many,
+                Body::Few(few) => {
+                    let loaded = few.iter().map(|(step, word)| (*step, word.load(Ordering::Acquire)));
+                    out.extend(loaded.filter(|(step, _)| is_due::<BACK>(*step, from)));
+                    if out.iter().all(|(_, word)| *word != 0) {
+                        if BACK {
+                            out.reverse();
+                        }
+                        return false;
+                    }
+                    out.clear();
+                    waiter.wait();
+                }
+            }
+        };
+        let ends = |out: &mut Vec<(Step, u64)>| {
+            let begin = out.len();
+            let ends =
+                many.ends.iter().zip(0..).map(|(word, len)| (Step::End(len), word.load(Ordering::Acquire)));
+            out.extend(ends.filter(|(step, word)| *word != 0 && is_due::<BACK>(*step, from)));
+            if BACK {
+                out[begin..].reverse();
+            }
+        };
+        let slice = match from {
+            Some((Step::Slice(slice), is_included)) => Some((slice, is_included)),
+            _ => None,
+        };
+        let is_in_tree = slice.is_some();
+        if BACK {
+            if is_in_tree || from.is_none() {
+                many.tree.copy::<BACK>(guard, slice, limit, out);
+            }
+            let is_over = out.is_empty();
+            if is_over {
+                ends(out);
+            }
+            return !is_over;
+        }
+        if !is_in_tree {
+            ends(out);
+            if !out.is_empty() {
+                return true;
+            }
+        }
+        many.tree.copy::<BACK>(guard, slice, limit, out);
+        !out.is_empty()
+    }
+
+    /// Shows the words of all keys to drop what they lead to, and drops the layer. Nobody else has it.
+    pub(super) fn drop_at(address: u64) {
+        // SAFETY: the address is of `into_word`, and its index is being dropped.
+        let layer = unsafe { Box::from_raw(address as *mut Layer) };
+        // SAFETY: a body of `Box::into_raw`, which only the layer has.
+        let body = unsafe { Box::from_raw(layer.body.load(Ordering::Relaxed)) };
+        if let Body::Few(few) = &*body {
+            few.iter().for_each(|(step, word)| drop_target(*step, word.load(Ordering::Relaxed)));
+        }
+    }
+}
+
+/// Drops the layer that the word of a step leads to.
+fn drop_target(step: Step, word: u64) {
+    if let (Step::Slice(_), Target::Layer(address)) = (step, target(word)) {
+        debug_assert_eq!(own(word), address);
+        Layer::drop_at(address);
+    }
+}
+
+/// Whether a step comes behind another one, or before it.
+fn is_due<const BACK: bool>(step: Step, from: Option<(Step, bool)>) -> bool {
+    from.is_none_or(|(from, is_included)| match step.cmp(&from) {
+        std::cmp::Ordering::Equal => is_included,
+        order => order.is_gt() != BACK,
+    })
+}
+
+#[inline]
+fn find(few: &[(Step, AtomicU64)], step: Step) -> Option<&AtomicU64> {
+    few.iter().find(|(other, _)| *other == step).map(|(_, word)| word)
+}
+
+/// The steps of an array with their words, which are taken out.
+fn taken(few: &[(Step, AtomicU64)]) -> impl Iterator<Item = (Step, u64)> {
+    few.iter().map(|(step, word)| (*step, word.swap(0, Ordering::AcqRel)))
+}
+
+impl Body {
+    /// The body of these words, in order.
+    fn of(words: Vec<(Step, u64)>, size: &Size) -> Body {
+        if words.len() <= FEW {
+            return Body::Few(words.into_iter().map(|(step, word)| (step, AtomicU64::new(word))).collect());
+        }
+        let (ends, mut slices) = ([const { 0u64 }; SLICE + 1], Vec::with_capacity(words.len()));
+        let ends = ends.map(AtomicU64::new);
+        for (step, word) in words {
+            match step {
+                Step::End(len) => ends[usize::from(len)].store(word, Ordering::Relaxed),
+                Step::Slice(slice) => slices.push((slice, word)),
+            }
+        }
+        size.splits.fetch_add(1, Ordering::Relaxed);
+        Body::Many(Box::new(Many { ends, tree: Tree::new(&slices, size) }))
+    }
+
+    /// Bytes of DRAM, without those of a tree.
+    fn bytes(&self) -> usize {
+        size_of::<Body>()
+            + match self {
+                Body::Few(few) => size_of_val::<[(Step, AtomicU64)]>(few),
+                Body::Many(_) => size_of::<Many>(),
+            }
+    }
+}

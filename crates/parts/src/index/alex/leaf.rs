@@ -1,0 +1,294 @@
+//! Leaves: slots with the model that foretells places in them, and the counters of their writers.
+
+use super::key::Step;
+use super::model::Model;
+use super::slots::Slots;
+use super::version::Version;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::ops::RangeInclusive;
+
+/// Slots of the largest leaf: half a megabyte, as in the paper.
+pub(super) const MOST_SLOTS: usize = 1 << 15;
+/// Slots of the smallest.
+pub(super) const LEAST_SLOTS: usize = 16;
+/// Of so many slots, this number may be in use, unless keys arrive in order.
+const FULL: (usize, usize) = (4, 5);
+
+/// Where a new leaf has its room, as its keys have arrived so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// Between all slots.
+    Evenly,
+    /// Behind the last slot: keys rise.
+    Right,
+    /// Before the first slot: keys fall.
+    Left,
+}
+
+/// The outcome of an insertion.
+pub(super) enum Inserted {
+    Done,
+    /// The slice is there.
+    Present,
+    /// The leaf has to be built anew first.
+    Full,
+}
+
+/// A slice and its word.
+pub(super) type Entry = (u64, u64);
+
+/// A leaf. Its range never changes.
+pub(super) struct Leaf {
+    pub(super) version: Version,
+    pub(super) model: Model,
+    pub(super) slots: Slots,
+    /// The slices that lead here.
+    pub(super) range: RangeInclusive<u64>,
+    work: Work,
+    /// The cost of a search when the leaf was built.
+    built: f32,
+}
+
+/// The work of its writers, counted under its lock.
+#[derive(Default)]
+struct Work {
+    /// Slots in use.
+    used: AtomicU32,
+    inserts: AtomicU32,
+    /// Inserts behind the last key, and before the first one.
+    right: AtomicU32,
+    left: AtomicU32,
+    /// Slots moved, and doublings of distances in searches.
+    shifts: AtomicU64,
+    steps: AtomicU64,
+}
+
+fn add_to(counter: &AtomicU32, more: i32) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add_signed(more), Ordering::Relaxed);
+}
+
+fn add_to_sum(counter: &AtomicU64, more: usize) {
+    counter.store(counter.load(Ordering::Relaxed) + more as u64, Ordering::Relaxed);
+}
+
+/// The doublings of a search over this distance.
+fn steps(distance: usize) -> usize {
+    (distance + 1).ilog2() as usize
+}
+
+/// The cost of a search with so many steps in all, and of an insert with so many shifts (the paper's
+/// constants are those of ALEX).
+fn cost(steps: f64, shifts: f64, inserts: f64) -> f64 {
+    (20.0 * steps + 0.5 * shifts) / inserts.max(1.0)
+}
+
+impl Leaf {
+    /// A leaf of these entries, in order, with so many slots, or a few more.
+    pub(super) fn build(entries: &[Entry], range: RangeInclusive<u64>, slots: usize, room: Room) -> Leaf {
+        let slots = Slots::new(slots);
+        let n = entries.len();
+        let spread = match room {
+            Room::Evenly => slots.len(),
+            Room::Right | Room::Left => (n * 20 / 19).min(slots.len()),
+        };
+        let begin = if room == Room::Left { slots.len() - spread } else { 0 };
+        let slices = entries.iter().map(|(slice, _)| *slice);
+        let model = Model::fit(slices, n, spread as f64).moved(begin);
+        let (mut next, mut distance) = (begin, 0);
+        slots.set_gaps(0..begin, 0);
+        for (rank, (slice, word)) in entries.iter().enumerate() {
+            let guess = model.predict(*slice, slots.len());
+            let at = guess.clamp(next, begin + spread - (n - rank));
+            distance += steps(at.abs_diff(guess));
+            slots.set_gaps(next..at, *slice);
+            slots.fill(at, *slice, *word);
+            next = at + 1;
+        }
+        let (work, built) = (Work::default(), cost(distance as f64, 0.0, n as f64) as f32);
+        work.used.store(n as u32, Ordering::Relaxed);
+        Leaf { version: Version::new(), model, slots, range, work, built }
+    }
+
+    /// The slot where a slice stands.
+    #[inline]
+    pub(super) fn find(&self, slice: u64) -> Option<usize> {
+        let guess = self.model.predict(slice, self.slots.len());
+        self.slots.equal(slice, self.slots.above(slice, guess))
+    }
+
+    /// Asks for the lines where a slice most likely stands.
+    #[inline]
+    pub(super) fn prefetch(&self, slice: u64) {
+        self.slots.prefetch(self.model.predict(slice, self.slots.len()));
+    }
+
+    /// Slots in use.
+    pub(super) fn len(&self) -> usize {
+        self.work.used.load(Ordering::Relaxed) as usize
+    }
+
+    /// Bytes of DRAM.
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.bytes()
+    }
+
+    /// Adds a slice. The caller holds the lock.
+    pub(super) fn insert(&self, slice: u64, word: u64) -> Inserted {
+        let (slots, used) = (&self.slots, self.len());
+        let guess = self.model.predict(slice, slots.len());
+        let above = match slice {
+            u64::MAX => slots.used_up_to(slots.len() - 1).map_or(0, |last| last + 1),
+            _ => slots.above(slice, guess),
+        };
+        if above.checked_sub(1).is_some_and(|at| slots.slice(at) == slice && slots.is_used(at)) {
+            return Inserted::Present;
+        }
+        let next = slots.used_from(above.min(slots.len() - 1)).filter(|at| *at >= above);
+        let is_last = next.is_none();
+        let is_first = !is_last && (above == 0 || slots.used_up_to(above - 1).is_none());
+        let has_outer_gap = is_last && above < slots.len() || is_first && above > 0;
+        let is_full = used >= slots.len() * FULL.0 / FULL.1;
+        if used == slots.len() || is_full && !has_outer_gap {
+            return Inserted::Full;
+        }
+        let end = next.unwrap_or(slots.len());
+        if end > above {
+            // Gaps of its own: the one where it will be looked for.
+            let at = guess.clamp(above, end - 1);
+            if at > above {
+                self.version.mark();
+                slots.set_gaps(above..at, slice);
+            }
+            slots.fill(at, slice, word);
+        } else if above > 0 && !slots.is_used(above - 1) {
+            slots.fill(above - 1, slice, word);
+        } else {
+            self.version.mark();
+            let (left, right) = (
+                above.checked_sub(1).and_then(|at| slots.gap_up_to(at)),
+                slots.gap_from(above.min(slots.len() - 1)),
+            );
+            let to_right = match (left, right) {
+                (Some(left), Some(right)) => right - above < above - left,
+                (left, _) => left.is_none(),
+            };
+            let (from, gap) = match to_right {
+                true => (above, right.expect("a gap is left")),
+                false => (above - 1, left.expect("a gap is left")),
+            };
+            slots.shift(from, gap);
+            slots.fill(from, slice, word);
+            add_to_sum(&self.work.shifts, from.abs_diff(gap));
+        }
+        let Work { used, inserts, right, left, steps: all_steps, .. } = &self.work;
+        add_to(used, 1);
+        add_to(inserts, 1);
+        add_to(right, is_last.into());
+        add_to(left, is_first.into());
+        // No model foretells a key outside of all others.
+        if !has_outer_gap {
+            add_to_sum(all_steps, steps(above.abs_diff(guess)));
+        }
+        Inserted::Done
+    }
+
+    /// Makes a slot a gap, whose word has been taken out. The caller holds the lock.
+    pub(super) fn remove(&self, at: usize) {
+        self.version.mark();
+        add_to(&self.work.used, -1);
+        self.slots.clear(at);
+    }
+
+    /// Whether so much was moved since it was built that another shape is due.
+    pub(super) fn is_costly(&self) -> bool {
+        let (inserts, shifts) = (self.inserts(), self.work.shifts.load(Ordering::Relaxed));
+        inserts > 0 && inserts % 64 == 0 && shifts > 100 * inserts
+    }
+
+    fn inserts(&self) -> u64 {
+        self.work.inserts.load(Ordering::Relaxed).into()
+    }
+
+    /// Whether searches and inserts cost what they were to cost.
+    pub(super) fn is_as_built(&self) -> bool {
+        let (steps, shifts) =
+            (self.work.steps.load(Ordering::Relaxed), self.work.shifts.load(Ordering::Relaxed));
+        let measured = cost(steps as f64, shifts as f64, self.inserts() as f64);
+        measured <= 1.5 * f64::from(self.built) + 40.0
+    }
+
+    /// The cost of a search when it was built.
+    pub(super) fn built(&self) -> f32 {
+        self.built
+    }
+
+    /// Where keys have arrived.
+    pub(super) fn room(&self) -> Room {
+        let is_most = |some: &AtomicU32| u64::from(some.load(Ordering::Relaxed)) > self.inserts() * 9 / 10;
+        match (is_most(&self.work.right), is_most(&self.work.left)) {
+            (true, _) => Room::Right,
+            (_, true) => Room::Left,
+            _ => Room::Evenly,
+        }
+    }
+
+    /// The slots in use, in order, for the holder of the lock.
+    fn used(&self) -> impl Iterator<Item = usize> {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let used = self.slots.used_from(next)?;
+            next = used + 1;
+            Some(used)
+        })
+    }
+
+    /// The slices, in order. The caller holds the lock.
+    pub(super) fn keys(&self) -> Vec<u64> {
+        self.used().map(|at| self.slots.slice(at)).collect()
+    }
+
+    /// The words, in order. The caller has the leaf alone.
+    pub(super) fn words(&self) -> impl Iterator<Item = u64> {
+        self.used().map(|at| self.slots.word(at))
+    }
+
+    /// Adds up to `limit` slices from this one on, or down from it, each with its word. All that it adds
+    /// belongs together if the leaf has not changed meanwhile.
+    pub(super) fn copy<const BACK: bool>(
+        &self,
+        from: u64,
+        is_included: bool,
+        limit: usize,
+        out: &mut Vec<(Step, u64)>,
+    ) {
+        let slots = &self.slots;
+        let above = slots.above(from, self.model.predict(from, slots.len()));
+        let mut add = |at: usize| {
+            // In this order: a slot that has its word has its slice.
+            let word = slots.word(at);
+            let slice = slots.slice(at);
+            let is_due = if slice == from { is_included } else { (slice > from) != BACK };
+            if word != 0 && is_due {
+                out.push((Step::Slice(slice), word));
+            }
+            out.len() < limit
+        };
+        if BACK {
+            _ = (0..above).rev().all(&mut add);
+        } else {
+            // The last slot with this slice has its word; the highest slice stands before gaps that have it
+            // too.
+            let first = match from {
+                u64::MAX => 0,
+                _ => above.saturating_sub(1),
+            };
+            _ = (first..slots.len()).all(&mut add);
+        }
+    }
+
+    /// Takes all entries out, in order. The caller holds the lock; the leaf will leave the tree.
+    pub(super) fn take_all(&self) -> Vec<Entry> {
+        self.version.mark();
+        self.used().map(|at| (self.slots.slice(at), self.slots.take(at))).collect()
+    }
+}

@@ -1,0 +1,246 @@
+//! The slots of a leaf: a gapped array of slices with their words.
+//!
+//! Each slot has a slice and a word; a gap has the word 0, and the slice of the next slot that is in use, or
+//! the highest of all behind the last one. So the slices never fall, and a search looks at nothing else. Of
+//! slots with the same slice, the last one has the word.
+//!
+//! A word moves only by being taken out first, `swap(0)`, under the mark of a change. So a thread that has
+//! no lock may change a word by comparing it: where the word is, its key is.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Slots of a block.
+pub(super) const BLOCK: usize = 8;
+
+/// A line of slices, and the line of their words beside it.
+#[repr(align(128))]
+struct Block {
+    slices: [AtomicU64; BLOCK],
+    words: [AtomicU64; BLOCK],
+}
+
+/// The slots of a leaf, and which of them are in use.
+pub(super) struct Slots {
+    blocks: Box<[Block]>,
+    /// A bit for each slot in use, for the holder of the lock.
+    used: Box<[AtomicU64]>,
+}
+
+impl Slots {
+    /// So many gaps: at least this many, in whole blocks.
+    pub(super) fn new(slots: usize) -> Slots {
+        let blocks = slots.div_ceil(BLOCK).max(1);
+        let gap = || Block {
+            slices: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+        };
+        let used = (blocks * BLOCK).div_ceil(64);
+        Slots {
+            blocks: (0..blocks).map(|_| gap()).collect(),
+            used: (0..used).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Slots.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.blocks.len() * BLOCK
+    }
+
+    /// Bytes of DRAM.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val::<[Block]>(&self.blocks) + size_of_val::<[AtomicU64]>(&self.used)
+    }
+
+    #[inline]
+    pub(super) fn slice(&self, at: usize) -> u64 {
+        self.blocks[at / BLOCK].slices[at % BLOCK].load(Ordering::Relaxed)
+    }
+
+    /// The word of a slot, 0 for a gap.
+    #[inline]
+    pub(super) fn word(&self, at: usize) -> u64 {
+        self.place(at).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn place(&self, at: usize) -> &AtomicU64 {
+        &self.blocks[at / BLOCK].words[at % BLOCK]
+    }
+
+    /// Asks for the lines of a slot.
+    #[inline]
+    pub(super) fn prefetch(&self, at: usize) {
+        let block = &self.blocks[at / BLOCK];
+        quipu_medium::arch::prefetch(&raw const block.slices);
+        quipu_medium::arch::prefetch(&raw const block.words);
+    }
+
+    /// The first slot whose slice is above this one, looked for from a guess on: at growing distances, and
+    /// then by halves. Tells the number of slots if there is none.
+    #[inline]
+    pub(super) fn above(&self, slice: u64, guess: usize) -> usize {
+        // The slice at `low` is not above, if `low` is not 0; that at `high` is, if it is not the end.
+        let (mut low, mut high) = (guess, guess);
+        let mut step = 1;
+        if self.slice(guess) <= slice {
+            loop {
+                high = low + step;
+                if high >= self.len() {
+                    high = self.len();
+                    break;
+                }
+                if self.slice(high) > slice {
+                    break;
+                }
+                low = high;
+                step *= 2;
+            }
+            low += 1;
+        } else {
+            loop {
+                if high < step {
+                    low = 0;
+                    break;
+                }
+                low = high - step;
+                if self.slice(low) <= slice {
+                    low += 1;
+                    break;
+                }
+                high = low;
+                step *= 2;
+            }
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.slice(middle) <= slice { low = middle + 1 } else { high = middle }
+        }
+        high
+    }
+
+    /// The slot in use that has this slice, whose place among the slices is known by
+    /// [`above`](Slots::above).
+    #[inline]
+    pub(super) fn equal(&self, slice: u64, above: usize) -> Option<usize> {
+        let last = above.checked_sub(1).filter(|last| self.slice(*last) == slice)?;
+        if slice != u64::MAX {
+            Some(last)
+        } else {
+            self.used_up_to(last).filter(|at| self.slice(*at) == slice)
+        }
+    }
+
+    /// Changes the word of a slot if it is still this one. Needs no lock.
+    #[inline]
+    pub(super) fn exchange(&self, at: usize, old: u64, new: u64) -> bool {
+        self.place(at).compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes the word out of a slot. The caller has marked a change.
+    pub(super) fn take(&self, at: usize) -> u64 {
+        self.place(at).swap(0, Ordering::AcqRel)
+    }
+
+    fn set_slice(&self, at: usize, slice: u64) {
+        self.blocks[at / BLOCK].slices[at % BLOCK].store(slice, Ordering::Relaxed);
+    }
+
+    fn set_used(&self, at: usize, is_used: bool) {
+        let (bits, bit) = (&self.used[at / 64], 1 << (at % 64));
+        let now = bits.load(Ordering::Relaxed);
+        bits.store(if is_used { now | bit } else { now & !bit }, Ordering::Relaxed);
+    }
+
+    /// Fills a gap. The caller holds the lock.
+    #[inline]
+    pub(super) fn fill(&self, at: usize, slice: u64, word: u64) {
+        self.set_slice(at, slice);
+        // A reader that finds the word finds its slice.
+        self.place(at).store(word, Ordering::Release);
+        self.set_used(at, true);
+    }
+
+    /// Gives gaps before a slot its slice. The caller has marked a change, if there are any.
+    pub(super) fn set_gaps(&self, gaps: std::ops::Range<usize>, slice: u64) {
+        gaps.for_each(|at| self.set_slice(at, slice));
+    }
+
+    /// Makes a slot a gap, whose word has been taken out. The caller has marked a change.
+    pub(super) fn clear(&self, at: usize) {
+        let slice = self.slice(at);
+        self.set_used(at, false);
+        let next = if at + 1 < self.len() { self.slice(at + 1) } else { u64::MAX };
+        let same = (0..=at).rev().take_while(|gap| self.slice(*gap) == slice && !self.is_used(*gap)).count();
+        self.set_gaps(at + 1 - same..at + 1, next);
+    }
+
+    /// Moves the slots from `from` to `gap`, a gap, one step towards it. The caller has marked a change.
+    pub(super) fn shift(&self, from: usize, gap: usize) {
+        let step = |to: usize, at: usize| {
+            let word = self.take(at);
+            self.set_slice(to, self.slice(at));
+            self.place(to).store(word, Ordering::Release);
+        };
+        if from < gap {
+            (from..gap).rev().for_each(|at| step(at + 1, at));
+        } else {
+            (gap + 1..=from).for_each(|at| step(at - 1, at));
+        }
+        self.set_used(gap, true);
+        self.set_used(from, false);
+    }
+
+    #[inline]
+    pub(super) fn is_used(&self, at: usize) -> bool {
+        self.used[at / 64].load(Ordering::Relaxed) >> (at % 64) & 1 != 0
+    }
+
+    /// The first slot in use from this one on.
+    pub(super) fn used_from(&self, at: usize) -> Option<usize> {
+        self.find_from(at, 0)
+    }
+
+    /// The first gap from this slot on.
+    pub(super) fn gap_from(&self, at: usize) -> Option<usize> {
+        self.find_from(at, u64::MAX)
+    }
+
+    /// The last slot in use up to this one.
+    pub(super) fn used_up_to(&self, at: usize) -> Option<usize> {
+        self.find_up_to(at, 0)
+    }
+
+    /// The last gap up to this slot.
+    pub(super) fn gap_up_to(&self, at: usize) -> Option<usize> {
+        self.find_up_to(at, u64::MAX)
+    }
+
+    /// The first bit from this one on that is set after an exclusive or with `flip`.
+    #[inline]
+    fn find_from(&self, at: usize, flip: u64) -> Option<usize> {
+        let mut mask = u64::MAX << (at % 64);
+        for number in at / 64..self.used.len() {
+            let bits = (self.used[number].load(Ordering::Relaxed) ^ flip) & mask;
+            if bits != 0 {
+                return Some(number * 64 + bits.trailing_zeros() as usize).filter(|at| *at < self.len());
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    /// The last bit up to this one that is set after an exclusive or with `flip`.
+    #[inline]
+    fn find_up_to(&self, at: usize, flip: u64) -> Option<usize> {
+        let mut mask = u64::MAX >> (63 - at % 64);
+        for number in (0..=at / 64).rev() {
+            let bits = (self.used[number].load(Ordering::Relaxed) ^ flip) & mask;
+            if bits != 0 {
+                return Some(number * 64 + 63 - bits.leading_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+}

@@ -1,0 +1,162 @@
+//! The shape of trees, after insertions in every order.
+
+use super::leaf::Leaf;
+use super::node::Node;
+use super::tree::Tree;
+use super::walk::Alex;
+use crate::epoch::{Collector, Guard};
+use crate::index::{Index, Key};
+use crate::sync::atomic::Ordering;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// Proves the shape of a tree, and tells its depth and its entries.
+fn validate(tree: &Tree) -> (usize, Vec<(u64, u64)>) {
+    let mut entries = Vec::new();
+    let depth = validate_below(tree.root.load(Ordering::Acquire), 0..=u64::MAX, &mut entries);
+    (depth, entries)
+}
+
+fn validate_below(node: *mut Node, range: RangeInclusive<u64>, entries: &mut Vec<(u64, u64)>) -> usize {
+    // SAFETY: a node of a tree that nobody else has.
+    match unsafe { &*node } {
+        Node::Leaf(leaf) => {
+            assert_eq!(leaf.range, range);
+            validate_leaf(leaf, entries);
+            1
+        }
+        Node::Inner(inner) => {
+            assert_eq!(inner.range, range);
+            let (mut at, mut first, mut depth) = (0, *range.start(), 0);
+            while at < inner.route.children() {
+                let child = inner.child(at);
+                let mut end = at;
+                while end < inner.route.children() && std::ptr::eq(inner.child(end), child) {
+                    end += 1;
+                }
+                let next = if end == inner.route.children() { None } else { inner.route.first_of(end) };
+                let last = next.map_or(*range.end(), |next| next - 1);
+                assert_eq!(inner.numbers_of(child, first), at..end);
+                depth = depth.max(validate_below(child, first..=last, entries));
+                (at, first) = (end, next.unwrap_or(u64::MAX));
+            }
+            depth + 1
+        }
+    }
+}
+
+fn validate_leaf(leaf: &Leaf, entries: &mut Vec<(u64, u64)>) {
+    let (slots, mut before) = (&leaf.slots, None);
+    let mut used = 0;
+    for at in 0..slots.len() {
+        let (slice, word) = (slots.slice(at), slots.word(at));
+        assert!(at == 0 || slots.slice(at - 1) <= slice, "slices fall at {at}");
+        assert_eq!(slots.is_used(at), word != 0);
+        if word != 0 {
+            assert!(before.is_none_or(|before| before < slice));
+            assert!(leaf.range.contains(&slice));
+            before = Some(slice);
+            used += 1;
+            entries.push((slice, word));
+        } else if let Some(before) = before {
+            assert!(slice > before || slice == u64::MAX, "a gap at {at} hides a slot");
+        }
+    }
+    assert_eq!(used, leaf.len());
+}
+
+fn put(alex: &Alex, guard: &Guard<'_>, number: u64, word: u64) -> Option<u64> {
+    let bytes = number.to_be_bytes();
+    let no_record = |_: u64| unreachable!("keys of eight bytes prove themselves");
+    let key = Key { bytes: &bytes, hash: number };
+    alex.upsert(guard, key, word, None, |_| unreachable!("likewise"), &no_record).expect("room")
+}
+
+fn get(alex: &Alex, guard: &Guard<'_>, number: u64) -> Option<u64> {
+    let bytes = number.to_be_bytes();
+    alex.get(guard, Key { bytes: &bytes, hash: number }, |_| unreachable!("likewise")).expect("sound")
+}
+
+fn take(alex: &Alex, guard: &Guard<'_>, number: u64) -> Option<u64> {
+    let bytes = number.to_be_bytes();
+    let key = Key { bytes: &bytes, hash: number };
+    alex.take(guard, key, None, |_| unreachable!("likewise")).expect("sound")
+}
+
+/// Bytes of an index for each key.
+fn bytes_each(alex: &Alex, keys: usize) -> f64 {
+    alex.stats().bytes as f64 / keys as f64
+}
+
+/// Inserts keys in their order, looks at all of them, and removes every other one.
+fn check(name: &str, keys: &[u64]) {
+    let (collector, alex) = (Collector::new(), Alex::new());
+    let participant = collector.register();
+    let mut most = 0f64;
+    for (i, key) in keys.iter().enumerate() {
+        assert_eq!(put(&alex, &participant.pin(), *key, i as u64 + 1), None, "{name}: {key}, {i}");
+        if i >= 100_000 && i % 10_000 == 0 {
+            most = most.max(bytes_each(&alex, i));
+        }
+    }
+    let guard = participant.pin();
+    for (i, key) in keys.iter().enumerate() {
+        assert_eq!(get(&alex, &guard, *key), Some(i as u64 + 1), "{name}: {key}");
+    }
+    let (depth, entries) = validate(&alex.tree);
+    let own = |(key, word): (u64, u64)| (key, super::key::own(word));
+    let mut model: BTreeMap<u64, u64> = keys.iter().copied().zip(1..).collect();
+    assert!(entries.into_iter().map(own).eq(model.clone()), "{name}");
+    assert!(depth <= 8 && most <= 30.0, "{name}: {depth} deep, {most:.1} bytes a key");
+    eprintln!("{name}: {} keys: depth {depth}, at most {most:.1} bytes a key", keys.len());
+    for key in keys.iter().step_by(2) {
+        assert_eq!(take(&alex, &guard, *key), model.remove(key), "{name}: {key}");
+    }
+    let (_, entries) = validate(&alex.tree);
+    assert!(entries.into_iter().map(own).eq(model), "{name}");
+    assert_eq!(alex.len(&guard).expect("sound"), (keys.len() / 2) as u64);
+}
+
+fn random(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+}
+
+/// Keys without repetitions, in an order that has nothing to do with theirs.
+fn mixed(keys: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut keys: Vec<u64> = keys.collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.sort_by_key(|key| key.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29));
+    keys
+}
+
+#[test]
+fn keys_of_many_distributions_in_many_orders() {
+    let (n, mut next) = (200_000, random(1));
+    check("uniform", &mixed((0..n).map(|_| next())));
+    check("rising", &(0..n).collect::<Vec<_>>());
+    check("falling", &(0..n).rev().map(|key| key + (1 << 62)).collect::<Vec<_>>());
+    let zigzag = (0..n).map(|key| if key % 2 == 0 { (1 << 63) + key } else { (1 << 63) - key });
+    check("zigzag", &zigzag.collect::<Vec<_>>());
+    let two_points = (0..n).map(|key| if key % 2 == 0 { key } else { (1 << 63) + key });
+    check("two points", &two_points.clone().collect::<Vec<_>>());
+    check("two points, mixed", &mixed(two_points));
+    let exponential = mixed((0..n).map(|_| next() >> (next() % 64)));
+    check("exponential", &exponential);
+    let mut rising = exponential;
+    rising.sort_unstable();
+    check("exponential, rising", &rising);
+    rising.reverse();
+    check("exponential, falling", &rising);
+    let outliers = (0..21).map(|key| u64::MAX - key);
+    check("outliers", &mixed((0..n).map(|_| next() >> 26).chain(outliers)));
+    check("powers", &mixed((0..n).map(|key| (1 << (key % 64)) + key / 64)));
+    check("squares", &mixed((0..n).map(|key| key * key * key)));
+}

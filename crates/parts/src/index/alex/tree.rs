@@ -1,0 +1,193 @@
+//! The tree of one layer: from slices to words.
+
+use super::build::Builder;
+use super::key::{Step, Target, target};
+use super::layer::Layer;
+use super::leaf::{Entry, Inserted, Leaf};
+use super::node::Node;
+use crate::epoch::Guard;
+use crate::sync::SpinLock;
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// The size of an index, and its work so far.
+pub(super) struct Size {
+    pub(super) builder: Builder,
+    pub(super) bytes: AtomicU64,
+    /// Leaves that were built anew, and arrays of layers that became trees.
+    pub(super) splits: AtomicU64,
+}
+
+/// A tree of slices with words other than 0, of which no two are the same.
+pub(super) struct Tree {
+    pub(super) root: AtomicPtr<Node>,
+    /// Held by whoever changes the root.
+    pub(super) root_lock: SpinLock<()>,
+}
+
+impl Tree {
+    /// A tree of these entries, in order.
+    pub(super) fn new(entries: &[Entry], size: &Size) -> Tree {
+        let root = counted(size.builder.build(entries, 0..=u64::MAX).node, size);
+        Tree { root: AtomicPtr::new(root), root_lock: SpinLock::new(()) }
+    }
+
+    /// The leaf for a slice.
+    #[inline]
+    pub(super) fn leaf<'g>(&self, _guard: &'g Guard<'_>, slice: u64) -> (*mut Node, &'g Leaf) {
+        let mut node = self.root.load(Ordering::Acquire);
+        loop {
+            // SAFETY: the root and all children are nodes of `Box::into_raw`. One that leaves the tree is
+            // dropped when all guards of that moment have gone, and this guard is older than the load.
+            match unsafe { &*node } {
+                Node::Inner(inner) => node = inner.child_of(slice),
+                Node::Leaf(leaf) => return (node, leaf),
+            }
+        }
+    }
+
+    /// The word of a slice.
+    #[inline]
+    pub(super) fn get(&self, guard: &Guard<'_>, slice: u64) -> Option<u64> {
+        self.find(guard, slice).map(|(_, _, word)| word)
+    }
+
+    /// The leaf, the slot and the word of a slice, as they were at one moment.
+    #[inline]
+    fn find<'g>(&self, guard: &'g Guard<'_>, slice: u64) -> Option<(&'g Leaf, usize, u64)> {
+        loop {
+            let (_, leaf) = self.leaf(guard, slice);
+            let seen = leaf.version.stable();
+            let found = leaf.find(slice).map(|at| (leaf, at, leaf.slots.word(at)));
+            if !leaf.version.has_changed(seen) && !seen.is_obsolete() {
+                return found.filter(|(_, _, word)| *word != 0);
+            }
+        }
+    }
+
+    /// Lets a slice have `new` if it still has `old`.
+    #[inline]
+    pub(super) fn exchange(&self, guard: &Guard<'_>, slice: u64, old: u64, new: u64) -> bool {
+        loop {
+            match self.find(guard, slice) {
+                // Where a word is, its slice is, since words are only taken out to be moved.
+                Some((leaf, at, word)) if word == old => {
+                    if leaf.slots.exchange(at, old, new) {
+                        return true;
+                    }
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// Adds a slice; `false` if it is there.
+    pub(super) fn insert(&self, guard: &Guard<'_>, slice: u64, word: u64, size: &Size) -> bool {
+        loop {
+            let (node, leaf) = self.leaf(guard, slice);
+            if !leaf.version.lock() {
+                continue;
+            }
+            match leaf.insert(slice, word) {
+                Inserted::Present => {
+                    leaf.version.unlock();
+                    return false;
+                }
+                Inserted::Full => self.grow(guard, node, leaf, size),
+                Inserted::Done if leaf.is_costly() => {
+                    self.grow(guard, node, leaf, size);
+                    return true;
+                }
+                Inserted::Done => {
+                    leaf.version.unlock();
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Removes a slice if it still has this word.
+    pub(super) fn remove(&self, guard: &Guard<'_>, slice: u64, word: u64) -> bool {
+        loop {
+            let (_, leaf) = self.leaf(guard, slice);
+            if leaf.version.lock() {
+                let at = leaf.find(slice).filter(|at| leaf.slots.exchange(*at, word, 0));
+                at.into_iter().for_each(|at| leaf.remove(at));
+                leaf.version.unlock();
+                return at.is_some();
+            }
+        }
+    }
+
+    /// Adds up to `limit` slices behind `from`, or before it, each with its word; the first or last ones, if
+    /// there is no `from`. Nothing is added at the end alone.
+    pub(super) fn copy<const BACK: bool>(
+        &self,
+        guard: &Guard<'_>,
+        from: Option<(u64, bool)>,
+        limit: usize,
+        out: &mut Vec<(Step, u64)>,
+    ) {
+        let edge = if BACK { u64::MAX } else { 0 };
+        let (mut next, begin) = (Some(from.unwrap_or((edge, true))), out.len());
+        while let Some((slice, is_included)) = next {
+            let (_, leaf) = self.leaf(guard, slice);
+            let seen = leaf.version.stable();
+            leaf.copy::<BACK>(slice, is_included, limit, out);
+            if leaf.version.has_changed(seen) || seen.is_obsolete() {
+                out.truncate(begin);
+                continue;
+            }
+            if out.len() > begin {
+                return;
+            }
+            let beyond = match BACK {
+                true => leaf.range.start().checked_sub(1),
+                false => leaf.range.end().checked_add(1),
+            };
+            next = beyond.map(|slice| (slice, true));
+        }
+    }
+}
+
+/// New nodes on their way into a tree, whose bytes count from now on.
+pub(super) fn counted(node: Box<Node>, size: &Size) -> *mut Node {
+    let (node, mut bytes) = (Box::into_raw(node), 0);
+    each_below(node, &mut |node| bytes += node.bytes() as u64);
+    size.bytes.fetch_add(bytes, Ordering::Relaxed);
+    node
+}
+
+fn each_below(node: *mut Node, each: &mut dyn FnMut(&Node)) {
+    // SAFETY: a node of the tree, which nobody changes.
+    let node = unsafe { &*node };
+    each(node);
+    if let Node::Inner(inner) = node {
+        inner.nodes().for_each(|child| each_below(child, each));
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        drop_below(self.root.load(Ordering::Relaxed));
+    }
+}
+
+/// Drops a node that nobody else can reach, and not its children.
+pub(super) fn drop_node(node: *mut Node) {
+    // SAFETY: a node of `Box::into_raw`, which only the caller has.
+    drop(unsafe { Box::from_raw(node) });
+}
+
+/// Drops all nodes from here on, which nobody else can reach.
+fn drop_below(node: *mut Node) {
+    // SAFETY: as in `drop_node`.
+    match unsafe { &*node } {
+        Node::Inner(inner) => inner.nodes().for_each(drop_below),
+        Node::Leaf(leaf) => leaf.words().for_each(|word| {
+            if let Target::Layer(address) = target(word) {
+                Layer::drop_at(address);
+            }
+        }),
+    }
+    drop_node(node);
+}

@@ -1,0 +1,210 @@
+//! The index, and the way of a key through its layers.
+
+use super::build::Builder;
+use super::key::{Path, Step, Target, own, target, with};
+use super::layer::Layer;
+use super::leaf::{LEAST_SLOTS, MOST_SLOTS};
+use super::tree::{Size, Tree};
+use crate::epoch::Guard;
+use crate::index::count::Count;
+use crate::index::seam::Records;
+use crate::sync::atomic::AtomicU64;
+
+/// c-ALEX in DRAM. See the module's documentation.
+pub struct Alex {
+    pub(super) tree: Tree,
+    pub(super) size: Size,
+    pub(super) count: Count,
+}
+
+/// The place that has the words of the next steps: the tree of the root, or a layer.
+#[derive(Clone, Copy)]
+pub(super) enum Level<'g> {
+    Root(&'g Tree),
+    Layer(&'g Layer),
+}
+
+/// The slot of a key.
+#[derive(Clone, Copy)]
+struct Slot<'g, 'k> {
+    level: Level<'g>,
+    /// The way of the key from this level on.
+    path: Path<'k>,
+}
+
+impl Level<'_> {
+    #[inline]
+    pub(super) fn get(self, guard: &Guard<'_>, step: Step) -> Option<u64> {
+        match (self, step) {
+            (Level::Root(tree), Step::Slice(slice)) => tree.get(guard, slice),
+            (Level::Root(_), Step::End(_)) => None,
+            (Level::Layer(layer), step) => layer.get(guard, step),
+        }
+    }
+
+    fn exchange(self, guard: &Guard<'_>, step: Step, old: u64, new: u64) -> bool {
+        match (self, step) {
+            (Level::Root(tree), Step::Slice(slice)) => tree.exchange(guard, slice, old, new),
+            (Level::Root(_), Step::End(_)) => false,
+            (Level::Layer(layer), step) => layer.exchange(guard, step, old, new),
+        }
+    }
+
+    fn insert(self, guard: &Guard<'_>, step: Step, word: u64, size: &Size) -> bool {
+        match (self, step) {
+            (Level::Root(tree), Step::Slice(slice)) => tree.insert(guard, slice, word, size),
+            (Level::Root(_), Step::End(_)) => unreachable!("no key ends before the root"),
+            (Level::Layer(layer), step) => layer.insert(guard, step, word, size),
+        }
+    }
+
+    fn remove(self, guard: &Guard<'_>, step: Step, word: u64, size: &Size) -> bool {
+        match (self, step) {
+            (Level::Root(tree), Step::Slice(slice)) => tree.remove(guard, slice, word),
+            (Level::Root(_), Step::End(_)) => false,
+            (Level::Layer(layer), step) => layer.remove(guard, step, word, size),
+        }
+    }
+}
+
+impl Alex {
+    /// An empty index.
+    pub fn new() -> Alex {
+        Alex::with_leaves(MOST_SLOTS)
+    }
+
+    /// An empty index with leaves so small that tests see them cut.
+    pub fn tiny() -> Alex {
+        Alex::with_leaves(2 * LEAST_SLOTS)
+    }
+
+    fn with_leaves(most_slots: usize) -> Alex {
+        let builder = Builder { most_slots };
+        let size = Size { builder, bytes: AtomicU64::new(0), splits: AtomicU64::new(0) };
+        Alex { tree: Tree::new(&[], &size), size, count: Count::new(true) }
+    }
+
+    /// The slot where a key stands, or the word of another one that shares its slice, or would be put; and
+    /// the word.
+    #[inline]
+    fn slot<'g, 'k>(&'g self, guard: &'g Guard<'_>, key: &'k [u8]) -> (Slot<'g, 'k>, Option<u64>) {
+        let mut slot = Slot { level: Level::Root(&self.tree), path: Path::of(key) };
+        loop {
+            let word = slot.level.get(guard, slot.path.step());
+            match word.map(target) {
+                Some(Target::Layer(address)) => {
+                    slot = Slot { level: Level::Layer(Layer::at(guard, address)), path: slot.path.below() };
+                }
+                _ => return (slot, word),
+            }
+        }
+    }
+
+    /// Asks for the lines of a key's slot at the root, most likely.
+    #[inline]
+    pub(super) fn prefetch_slot(&self, guard: &Guard<'_>, key: &[u8]) {
+        let slice = Path::of(key).slice();
+        self.tree.leaf(guard, slice).1.prefetch(slice);
+    }
+
+    /// The word of a key. `matches` says whether a word that shares its beginning is the key's.
+    #[inline]
+    pub(super) fn word_of(
+        &self,
+        guard: &Guard<'_>,
+        key: &[u8],
+        matches: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
+        let (slot, word) = self.slot(guard, key);
+        word.filter(|word| slot.path.is_of(*word, matches)).map(own)
+    }
+
+    /// Lets a key have this word, and returns the one that it had.
+    pub(super) fn put(
+        &self,
+        guard: &Guard<'_>,
+        (key, hash): (&[u8], u64),
+        new: u64,
+        mut matches: impl FnMut(u64) -> bool,
+        records: &dyn Records,
+    ) -> Option<u64> {
+        let mut other = Vec::new();
+        loop {
+            let (Slot { level, path }, word) = self.slot(guard, key);
+            let step = path.step();
+            let Some(old) = word else {
+                if level.insert(guard, step, path.word(new), &self.size) {
+                    self.count.add(hash, 1);
+                    return None;
+                }
+                continue;
+            };
+            if path.is_of(old, &mut matches) {
+                if level.exchange(guard, step, old, path.word(new)) {
+                    return Some(own(old));
+                }
+                continue;
+            }
+            // Another key shares the slice: it goes into a layer, and this one follows.
+            other.clear();
+            if let Target::Long(word) = target(old) {
+                records.key_of(word, &mut other);
+            }
+            // A damaged record may tell any key: it takes the place of one that can be told from others.
+            if matches!(target(old), Target::Exact(_)) || !path.shares_slice(&other) {
+                path.key_of_slice(&mut other);
+            }
+            let below = Path::behind(&other, path.depth() + 1);
+            let layer = Layer::new(below.step(), below.word(own(old)), &self.size).into_word();
+            if !level.exchange(guard, step, old, layer) {
+                Layer::forget(layer, &self.size);
+            }
+        }
+    }
+
+    /// Lets a key have `new` if it still has `old`.
+    pub(super) fn replace_word(&self, guard: &Guard<'_>, key: &[u8], old: u64, new: u64) -> bool {
+        loop {
+            let (Slot { level, path }, word) = self.slot(guard, key);
+            let Some(word) = word.filter(|word| own(*word) == old) else { return false };
+            if level.exchange(guard, path.step(), word, with(word, new)) {
+                return true;
+            }
+        }
+    }
+
+    /// Removes a key, and returns its word.
+    pub(super) fn remove(
+        &self,
+        guard: &Guard<'_>,
+        (key, hash): (&[u8], u64),
+        mut matches: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
+        loop {
+            let (Slot { level, path }, word) = self.slot(guard, key);
+            let word = word.filter(|word| path.is_of(*word, &mut matches))?;
+            if level.remove(guard, path.step(), word, &self.size) {
+                self.count.add(hash, -1);
+                return Some(own(word));
+            }
+        }
+    }
+}
+
+impl Default for Alex {
+    fn default() -> Alex {
+        Alex::new()
+    }
+}
+
+impl Path<'_> {
+    /// Whether a word in the slot of this path is the key's.
+    #[inline]
+    fn is_of(&self, word: u64, mut matches: impl FnMut(u64) -> bool) -> bool {
+        match target(word) {
+            Target::Exact(_) => self.is_exact(),
+            Target::Long(word) => !self.is_exact() && matches(word),
+            Target::Layer(_) => false,
+        }
+    }
+}
