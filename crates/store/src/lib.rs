@@ -63,7 +63,7 @@ pub use types::table::{Table, TableStats};
 #[doc(hidden)]
 pub mod internals {
     pub use crate::log::checkpoint::checkpoint_tables;
-    pub use crate::options::{Granted, Merging, TestForest, Testing, Twin};
+    pub use crate::options::{Granted, Merging, OrderedIndex, TestForest, Testing, Twin};
     pub use crate::settings::offset_map::{NodePlace, OffsetMap};
     pub use crate::settings::settings_tables;
     pub use crate::settings::techniques::{Shortcut, Techniques};

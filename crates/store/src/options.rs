@@ -74,6 +74,9 @@ pub struct Options {
     /// When the indexes of memtables are merged, in the design `xp`.
     #[doc(hidden)]
     pub merging: Merging,
+    /// The index in DRAM, where a design leaves the choice.
+    #[doc(hidden)]
+    pub order: OrderedIndex,
     /// For proofs of the store.
     #[doc(hidden)]
     pub testing: Testing,
@@ -218,6 +221,17 @@ pub enum Merging {
     Key,
     /// When it is dumped, or the store is closed.
     Off,
+}
+
+/// An index in DRAM that keeps keys in order.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OrderedIndex {
+    /// A trie of B+-trees, which has whole keys.
+    #[default]
+    Masstree,
+    /// c-ALEX, a learned index, which has the beginnings of keys.
+    Alex,
 }
 
 /// Settings that only proofs need.
@@ -396,6 +410,7 @@ impl Default for Options {
             eliminate: true,
             late: true,
             merging: Merging::default(),
+            order: OrderedIndex::default(),
             recovery_threads: processors,
             verify: false,
             accept_damage: false,

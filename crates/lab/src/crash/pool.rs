@@ -8,7 +8,7 @@ use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::{Broken, CrashConfig};
 use crate::settings;
 use quipu::internals::{
-    FreeList, Merging, NodePlace, RecordForm, SlotSettings, Techniques, Testing, TieBreak,
+    FreeList, Merging, NodePlace, OrderedIndex, RecordForm, SlotSettings, Techniques, Testing, TieBreak,
 };
 use quipu::{Design, Error, Options};
 use quipu_parts::runs::sim::{SimFaults, SimPublishFault};
@@ -105,6 +105,10 @@ impl Pool {
             3 => Merging::Off,
             _ => Merging::Direct,
         };
+        // Half of the runs have the one index, where there is a choice, and half the other.
+        if can.chooses_order && seed / 5 % 2 == 1 {
+            options.order = OrderedIndex::Alex;
+        }
         // Puts are published before they return in one run of four, as papers have it.
         options.late = seed % 4 != 2;
         options.testing = Testing {

@@ -6,6 +6,7 @@
 
 use super::seam::Index;
 use crate::epoch::Guard;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// The bytes are no image of an index, or not of one that this release knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,4 +86,46 @@ pub trait Imaged: Index + Sized {
     /// # Errors
     /// [`ImageError`] if the bytes are none, or have a word that the source does not know.
     fn of_image(source: &impl ImageSource) -> Result<Self, ImageError>;
+}
+
+/// The bytes of an image, one after the other.
+pub(super) struct Bytes<'b, I> {
+    pieces: I,
+    /// The rest of the present one.
+    piece: &'b [u8],
+}
+
+impl<'b, I: Iterator<Item = &'b [u8]>> Bytes<'b, I> {
+    /// The bytes of these pieces.
+    pub(super) fn of(pieces: I) -> Self {
+        Bytes { pieces, piece: &[] }
+    }
+
+    /// The next bytes, as many as there is room for.
+    #[inline]
+    pub(super) fn fill(&mut self, mut out: &mut [u8]) -> Result<(), ImageError> {
+        while !out.is_empty() {
+            if self.piece.is_empty() {
+                self.piece = self.pieces.next().ok_or(ImageError)?;
+            }
+            let (now, later) = out.split_at_mut(out.len().min(self.piece.len()));
+            let (taken, left) = self.piece.split_at(now.len());
+            now.copy_from_slice(taken);
+            (out, self.piece) = (later, left);
+        }
+        Ok(())
+    }
+
+    /// The next structure.
+    #[inline]
+    pub(super) fn read<T: FromBytes + FromZeros + IntoBytes>(&mut self) -> Result<T, ImageError> {
+        let mut value = T::new_zeroed();
+        self.fill(value.as_mut_bytes())?;
+        Ok(value)
+    }
+
+    /// Whether there are no more.
+    pub(super) fn are_over(&mut self) -> bool {
+        self.piece.is_empty() && self.pieces.all(<[u8]>::is_empty)
+    }
 }

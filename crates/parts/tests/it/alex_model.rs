@@ -1,10 +1,11 @@
 //! c-ALEX against a `BTreeMap`, one thread: operations over keys of awkward shapes, which proptest can
 //! shrink.
 
+use crate::shared::image::{InPieces, bytes_of};
 use proptest::prelude::*;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::index::alex::Alex;
-use quipu_parts::index::{BothWays, Index, Key, Records};
+use quipu_parts::index::{BothWays, ImageError, Imaged, Index, Key, Records};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -117,6 +118,13 @@ impl Pair {
         }
     }
 
+    /// Goes on with the index that is made of this one's image.
+    fn reload(&mut self) {
+        let bytes = bytes_of(&self.index);
+        self.index = load(&bytes).expect("an image");
+        assert!(bytes_of(&self.index) == bytes, "it is saved as it was loaded");
+    }
+
     fn check(&self) {
         let guard = self.participant.pin();
         for key in &self.keys {
@@ -127,6 +135,10 @@ impl Pair {
     }
 }
 
+fn load(bytes: &[u8]) -> Result<Alex, ImageError> {
+    Alex::of_image(&InPieces { bytes, piece: 56, is_word: |word| word % VERSION < 1_000_000 })
+}
+
 /// One step of a run.
 #[derive(Clone, Debug)]
 enum Step {
@@ -134,6 +146,7 @@ enum Step {
     Take(Vec<u8>),
     Replace(Vec<u8>),
     Walk(Vec<u8>, usize),
+    Reload,
 }
 
 fn any_key() -> impl Strategy<Value = Vec<u8>> {
@@ -154,6 +167,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         8 => any_key().prop_map(Step::Put),
         3 => any_key().prop_map(Step::Take),
         1 => any_key().prop_map(Step::Replace),
+        1 => Just(Step::Reload),
         1 => (any_key(), 1..40usize).prop_map(|(key, limit)| Step::Walk(key, limit)),
     ]
 }
@@ -169,9 +183,32 @@ proptest! {
                 Step::Take(key) => pair.take(&key),
                 Step::Replace(key) => pair.replace(&key),
                 Step::Walk(key, limit) => pair.walk(&key, limit),
+                Step::Reload => pair.reload(),
             }
         }
         pair.check();
+    }
+
+    /// Of other bytes it makes an index whose walks come to an end, or none.
+    #[test]
+    fn other_bytes_are_no_image_or_a_sound_index(
+        keys in prop::collection::vec(any_key(), 0..40),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut pair = Pair::new(Alex::tiny());
+        keys.iter().for_each(|key| pair.put(key));
+        let mut bytes = bytes_of(&pair.index);
+        prop_assert!(load(&bytes[..cut.index(bytes.len())]).is_err());
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(index) = load(&bytes) {
+            let (mut walk, mut words) = (index.scan_from(b""), Vec::new());
+            while index.next_words(&pair.participant.pin(), &mut walk, 7, |word| words.push(word)).expect("sound") {}
+            prop_assert_eq!(words.len() as u64, index.len(&pair.participant.pin()).expect("sound"));
+        }
     }
 }
 
@@ -186,6 +223,8 @@ fn the_shortest_and_the_longest_keys() {
         pair.check();
     }
     pair.walk(&longest[..30_000], 1);
+    pair.reload();
+    pair.check();
     for key in [&longest, &other, &longest[..65_000].to_vec(), &Vec::new()] {
         pair.take(key);
         pair.check();

@@ -7,13 +7,14 @@
 //! its length, a client writes hot and cold records to segments of their own, and compaction asks no index
 //! which records are live.
 
-use super::{Description, Design, NO_OBJECTS, NewPool, Recipe};
+use super::{Capabilities, Description, Design, NO_OBJECTS, NewPool, Recipe};
 use crate::designs::settings::{CCEH, PACMAN, SHORTCUT};
 use crate::log::LogParts;
-use crate::options::Options;
+use crate::options::{Options, OrderedIndex};
 use crate::settings::image::Image;
 use crate::settings::offset_map::{NodePlace, OffsetMap};
 use crate::settings::techniques::FlatSettings;
+use quipu_parts::index::alex::Alex;
 use quipu_parts::index::cceh::{CcehIndex, CcehSettings, DramNodes, PmNodes};
 use quipu_parts::index::fastfair::FastFairIndex;
 use quipu_parts::index::masstree::Masstree;
@@ -33,6 +34,7 @@ impl Design {
 
 const H_PARTS: LogParts<CcehIndex<DramNodes>> = LogParts::of_design();
 const M_PARTS: LogParts<Masstree> = LogParts::of_design().ordered().checkpointed();
+const M_PARTS_LEARNED: LogParts<Alex> = LogParts::of_design().ordered().checkpointed();
 const PH_PARTS: LogParts<CcehIndex<PmNodes>> = LogParts::of_design();
 const FF_PARTS: LogParts<FastFairIndex> = LogParts::of_design().ordered();
 
@@ -78,7 +80,7 @@ pub(super) const M: Recipe = Recipe {
         name: "flatstore-m",
         paper: "FlatStore, ASPLOS 2020, with Pacman, USENIX ATC 2022",
         parts: &parts(PERSISTENT, "by Masstree in DRAM, which keeps all keys, in their order", SAVED),
-        can: M_PARTS.capabilities(),
+        can: Capabilities { chooses_order: true, ..M_PARTS.capabilities() },
     },
     settings: &[PACMAN, SHORTCUT],
     object_pools: NO_OBJECTS,
@@ -90,7 +92,13 @@ pub(super) const M: Recipe = Recipe {
     },
     open: |site| {
         let FlatSettings { techniques, .. } = site.settings()?;
-        M_PARTS.open(site, Masstree::new(), techniques)
+        match site.options.order {
+            OrderedIndex::Masstree => M_PARTS.open(site, Masstree::new(), techniques),
+            OrderedIndex::Alex => {
+                let index = if site.is_tiny() { Alex::tiny() } else { Alex::new() };
+                M_PARTS_LEARNED.open(site, index, techniques)
+            }
+        }
     },
 };
 

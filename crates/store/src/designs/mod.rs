@@ -5,6 +5,7 @@
 //! the recipe to the one list here.
 
 pub mod flatstore;
+mod given;
 pub mod mpkv;
 pub mod quipu;
 pub(crate) mod settings;

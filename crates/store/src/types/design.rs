@@ -56,6 +56,8 @@ pub struct Capabilities {
     pub checkpoints: bool,
     /// Whether data for which the pool has no room go to levels on a disk.
     pub levels: bool,
+    /// Whether each opening chooses an ordered index in DRAM.
+    pub chooses_order: bool,
     /// Whether records of one size are updated in place.
     pub updates_in_place: bool,
     /// Whether one of two puts that meet at a key may return for the other.
@@ -90,6 +92,7 @@ impl Capabilities {
         least_zone: 64 << 10,
         checkpoints: false,
         levels: false,
+        chooses_order: false,
         updates_in_place: false,
         eliminates: false,
         publishes_late: false,

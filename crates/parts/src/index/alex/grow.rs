@@ -23,6 +23,9 @@ const MOST_SORTED: usize = 64;
 /// to the end.
 const CHILDREN_OF_A_NODE: usize = 32;
 
+/// Bytes of a node that must not wait until many have left.
+const MUCH: u64 = 16 << 10;
+
 /// The place that names a node, locked.
 enum Parent<'p> {
     Root(SpinGuard<'p, ()>),
@@ -200,6 +203,10 @@ fn leave(guard: &Guard<'_>, node: *mut Node, version: &Version, size: &Size) {
         let Left(node) = { left };
         drop_node(node);
     }));
+    if bytes > MUCH {
+        // Those that left before; this one waits for its guard at least.
+        guard.participant().collect();
+    }
 }
 
 /// One of the two leaves that another one is cut into. `outer` is where keys arrive if they do not come to

@@ -3,7 +3,7 @@
 //! A few keys stand in an array, which is copied for each further one; more are a tree of their next slices,
 //! beside the words of keys that end within the shared slice. A layer stays when its keys have gone.
 
-use super::key::{SLICE, Step, Target, of_layer, own, target};
+use super::key::{SLICE, Step, Target, of_layer, target};
 use super::tree::{Size, Tree};
 use crate::epoch::Guard;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -39,9 +39,9 @@ struct Left(*mut Body);
 unsafe impl Send for Left {}
 
 impl Layer {
-    /// A layer of one key.
-    pub(super) fn new(step: Step, word: u64, size: &Size) -> Box<Layer> {
-        let body = Box::new(Body::Few([(step, AtomicU64::new(word))].into()));
+    /// A layer of these steps, in order, each with its word.
+    pub(super) fn of(steps: Vec<(Step, u64)>, size: &Size) -> Box<Layer> {
+        let body = Box::new(Body::of(steps, size));
         size.bytes.fetch_add((size_of::<Layer>() + body.bytes()) as u64, Ordering::Relaxed);
         Box::new(Layer { body: AtomicPtr::new(Box::into_raw(body)), lock: SpinLock::new(()) })
     }
@@ -229,23 +229,37 @@ impl Layer {
         !out.is_empty()
     }
 
-    /// Shows the words of all keys to drop what they lead to, and drops the layer. Nobody else has it.
-    pub(super) fn drop_at(address: u64) {
-        // SAFETY: the address is of `into_word`, and its index is being dropped.
-        let layer = unsafe { Box::from_raw(address as *mut Layer) };
-        // SAFETY: a body of `Box::into_raw`, which only the layer has.
-        let body = unsafe { Box::from_raw(layer.body.load(Ordering::Relaxed)) };
-        if let Body::Few(few) = &*body {
-            few.iter().for_each(|(step, word)| drop_target(*step, word.load(Ordering::Relaxed)));
+    /// All steps, in order, each with its word.
+    pub(super) fn all(&self, guard: &Guard<'_>) -> Vec<(Step, u64)> {
+        let mut all: Vec<(Step, u64)> = Vec::new();
+        loop {
+            let (from, mut some) = (all.last().map(|(step, _)| (*step, false)), Vec::new());
+            let has_more = self.copy::<false>(guard, from, usize::MAX, &mut some);
+            all.append(&mut some);
+            if !has_more {
+                return all;
+            }
         }
     }
-}
 
-/// Drops the layer that the word of a step leads to.
-fn drop_target(step: Step, word: u64) {
-    if let (Step::Slice(_), Target::Layer(address)) = (step, target(word)) {
-        debug_assert_eq!(own(word), address);
-        Layer::drop_at(address);
+    /// Drops a layer, and all below it. Nobody else has it. A long key has thousands of layers, one below
+    /// the other.
+    pub(super) fn drop_at(address: u64) {
+        let mut left = vec![address];
+        while let Some(address) = left.pop() {
+            // SAFETY: the address is of `into_word`, and its index is being dropped.
+            let layer = unsafe { Box::from_raw(address as *mut Layer) };
+            // SAFETY: a body of `Box::into_raw`, which only the layer has.
+            match *unsafe { Box::from_raw(layer.body.load(Ordering::Relaxed)) } {
+                Body::Few(few) => left.extend(few.iter().filter_map(|(step, word)| {
+                    match (step, target(word.load(Ordering::Relaxed))) {
+                        (Step::Slice(_), Target::Layer(address)) => Some(address),
+                        _ => None,
+                    }
+                })),
+                Body::Many(many) => many.tree.layers(&mut left),
+            }
+        }
     }
 }
 

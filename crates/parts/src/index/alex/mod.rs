@@ -34,6 +34,7 @@
 
 mod build;
 mod grow;
+mod image;
 mod key;
 mod layer;
 mod leaf;
@@ -46,6 +47,7 @@ mod tree;
 mod version;
 mod walk;
 
+pub use image::image_tables;
 pub use scan::Walk;
 pub use walk::Alex;
 

@@ -2,7 +2,6 @@
 
 use super::build::Builder;
 use super::key::{Step, Target, target};
-use super::layer::Layer;
 use super::leaf::{Entry, Inserted, Leaf};
 use super::node::Node;
 use crate::epoch::Guard;
@@ -15,6 +14,13 @@ pub(super) struct Size {
     pub(super) bytes: AtomicU64,
     /// Leaves that were built anew, and arrays of layers that became trees.
     pub(super) splits: AtomicU64,
+}
+
+impl Size {
+    /// The size of nothing.
+    pub(super) fn of(builder: Builder) -> Size {
+        Size { builder, bytes: AtomicU64::new(0), splits: AtomicU64::new(0) }
+    }
 }
 
 /// A tree of slices with words other than 0, of which no two are the same.
@@ -147,6 +153,17 @@ impl Tree {
             next = beyond.map(|slice| (slice, true));
         }
     }
+
+    /// Adds the addresses of layers that words lead to. Nobody else has the tree.
+    pub(super) fn layers(&self, out: &mut Vec<u64>) {
+        each_below(self.root.load(Ordering::Acquire), &mut |node| {
+            let Node::Leaf(leaf) = node else { return };
+            out.extend(leaf.words().filter_map(|word| match target(word) {
+                Target::Layer(address) => Some(address),
+                _ => None,
+            }));
+        });
+    }
 }
 
 /// New nodes on their way into a tree, whose bytes count from now on.
@@ -166,6 +183,7 @@ fn each_below(node: *mut Node, each: &mut dyn FnMut(&Node)) {
     }
 }
 
+/// Its nodes, and not the layers that they lead to.
 impl Drop for Tree {
     fn drop(&mut self) {
         drop_below(self.root.load(Ordering::Relaxed));
@@ -181,13 +199,8 @@ pub(super) fn drop_node(node: *mut Node) {
 /// Drops all nodes from here on, which nobody else can reach.
 fn drop_below(node: *mut Node) {
     // SAFETY: as in `drop_node`.
-    match unsafe { &*node } {
-        Node::Inner(inner) => inner.nodes().for_each(drop_below),
-        Node::Leaf(leaf) => leaf.words().for_each(|word| {
-            if let Target::Layer(address) = target(word) {
-                Layer::drop_at(address);
-            }
-        }),
+    if let Node::Inner(inner) = unsafe { &*node } {
+        inner.nodes().for_each(drop_below);
     }
     drop_node(node);
 }

@@ -3,12 +3,11 @@
 use super::build::Builder;
 use super::key::{Path, Step, Target, own, target, with};
 use super::layer::Layer;
-use super::leaf::{LEAST_SLOTS, MOST_SLOTS};
+use super::leaf::{Entry, LEAST_SLOTS, MOST_SLOTS};
 use super::tree::{Size, Tree};
 use crate::epoch::Guard;
 use crate::index::count::Count;
 use crate::index::seam::Records;
-use crate::sync::atomic::AtomicU64;
 
 /// c-ALEX in DRAM. See the module's documentation.
 pub struct Alex {
@@ -79,9 +78,19 @@ impl Alex {
     }
 
     fn with_leaves(most_slots: usize) -> Alex {
-        let builder = Builder { most_slots };
-        let size = Size { builder, bytes: AtomicU64::new(0), splits: AtomicU64::new(0) };
-        Alex { tree: Tree::new(&[], &size), size, count: Count::new(true) }
+        Alex::of_entries(Vec::new(), 0, Size::of(Builder { most_slots }))
+    }
+
+    /// The size of an index without nodes.
+    pub(super) fn size() -> Size {
+        Size::of(Builder { most_slots: MOST_SLOTS })
+    }
+
+    /// An index of these slots, in order, with so many keys in all.
+    pub(super) fn of_entries(entries: Vec<Entry>, keys: u64, size: Size) -> Alex {
+        let (tree, count) = (Tree::new(&entries, &size), Count::new(true));
+        count.add(0, keys as i64);
+        Alex { tree, size, count }
     }
 
     /// The slot where a key stands, or the word of another one that shares its slice, or would be put; and
@@ -155,7 +164,7 @@ impl Alex {
                 path.key_of_slice(&mut other);
             }
             let below = Path::behind(&other, path.depth() + 1);
-            let layer = Layer::new(below.step(), below.word(own(old)), &self.size).into_word();
+            let layer = Layer::of(vec![(below.step(), below.word(own(old)))], &self.size).into_word();
             if !level.exchange(guard, step, old, layer) {
                 Layer::forget(layer, &self.size);
             }
@@ -188,6 +197,14 @@ impl Alex {
                 return Some(own(word));
             }
         }
+    }
+}
+
+impl Drop for Alex {
+    fn drop(&mut self) {
+        let mut layers = Vec::new();
+        self.tree.layers(&mut layers);
+        layers.into_iter().for_each(Layer::drop_at);
     }
 }
 

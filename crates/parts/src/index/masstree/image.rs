@@ -7,11 +7,12 @@ use super::load::Loader;
 use super::scan::Cursor;
 use super::tree::Masstree;
 use crate::epoch::Guard;
+use crate::index::image::Bytes;
 use crate::index::{Image, ImageError, ImageSource, Imaged};
 use crate::table;
 use crate::table::Table;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// No image of another kind of index begins so.
 const MAGIC: [u8; 4] = *b"SORT";
@@ -75,7 +76,7 @@ impl Imaged for Masstree {
     }
 
     fn of_image(source: &impl ImageSource) -> Result<Masstree, ImageError> {
-        let mut bytes = Bytes { pieces: source.pieces(0, source.len()), piece: &[] };
+        let mut bytes = Bytes::of(source.pieces(0, source.len()));
         let shape: SortedShape = bytes.read()?;
         if shape.magic != MAGIC || shape.version != VERSION || shape.reserved != [0; 16] {
             return Err(ImageError);
@@ -95,43 +96,6 @@ impl Imaged for Masstree {
             return Err(ImageError);
         }
         loader.finish()
-    }
-}
-
-/// The bytes of an image, one after the other.
-struct Bytes<'b, I> {
-    pieces: I,
-    /// The rest of the present one.
-    piece: &'b [u8],
-}
-
-impl<'b, I: Iterator<Item = &'b [u8]>> Bytes<'b, I> {
-    /// The next bytes, as many as there is room for.
-    #[inline]
-    fn fill(&mut self, mut out: &mut [u8]) -> Result<(), ImageError> {
-        while !out.is_empty() {
-            if self.piece.is_empty() {
-                self.piece = self.pieces.next().ok_or(ImageError)?;
-            }
-            let (now, later) = out.split_at_mut(out.len().min(self.piece.len()));
-            let (taken, left) = self.piece.split_at(now.len());
-            now.copy_from_slice(taken);
-            (out, self.piece) = (later, left);
-        }
-        Ok(())
-    }
-
-    /// The next structure.
-    #[inline]
-    fn read<T: FromBytes + FromZeros + IntoBytes>(&mut self) -> Result<T, ImageError> {
-        let mut value = T::new_zeroed();
-        self.fill(value.as_mut_bytes())?;
-        Ok(value)
-    }
-
-    /// Whether there are no more.
-    fn are_over(&mut self) -> bool {
-        self.piece.is_empty() && self.pieces.all(<[u8]>::is_empty)
     }
 }
 

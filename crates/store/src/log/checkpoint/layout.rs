@@ -2,7 +2,7 @@
 
 use crate::walk::checkpoint::head_table;
 use quipu_parts::heap::segments::{EXPIRY_STEPS, Expiring, RecordBytes, SegmentState};
-use quipu_parts::index::{hash, masstree};
+use quipu_parts::index::{alex, hash, masstree};
 use quipu_parts::space::ZoneId;
 use quipu_parts::table;
 use quipu_parts::table::Table;
@@ -111,6 +111,7 @@ pub fn checkpoint_tables() -> Vec<Table> {
     ];
     tables.extend(hash::image_tables());
     tables.extend(masstree::image_tables());
+    tables.extend(alex::image_tables());
     tables
 }
 
