@@ -41,6 +41,19 @@ pub fn read<T>(pool: &PoolChoice, work: impl FnOnce(&mut Store) -> Result<T, Fai
     run(pool, work, |pool| open_read_only(pool, &pool.options().verify_reads(true)))
 }
 
+/// As [`read`], with the keys in order, where a design does that on request.
+pub fn read_in_order<T>(
+    pool: &PoolChoice,
+    work: impl FnOnce(&mut Store) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    run(pool, work, |pool| {
+        let (design, options) = (Store::design_of(&pool.path)?, pool.options().verify_reads(true));
+        let options =
+            if design.can().order_on_request { options.design(design).set("order", "on")? } else { options };
+        open_read_only(pool, &options)
+    })
+}
+
 /// Opens a pool, hands it to `work` and closes it, so that the next command need not recover it. An error of
 /// the work counts more than one of the close. Every record that is read is proved. Records that recovery did
 /// not find are told on standard error: the next open knows nothing of it. Every failure names the pool.

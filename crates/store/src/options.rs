@@ -77,6 +77,9 @@ pub struct Options {
     /// The index in DRAM, where a design leaves the choice.
     #[doc(hidden)]
     pub order: OrderedIndex,
+    /// Whether a design that can keep keys in order does it.
+    #[doc(hidden)]
+    pub ordered: bool,
     /// For proofs of the store.
     #[doc(hidden)]
     pub testing: Testing,
@@ -411,6 +414,7 @@ impl Default for Options {
             late: true,
             merging: Merging::default(),
             order: OrderedIndex::default(),
+            ordered: false,
             recovery_threads: processors,
             verify: false,
             accept_damage: false,

@@ -12,7 +12,7 @@ use std::ops::Bound;
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu create animals.pool --size 1G --design flatstore-m   # a design that has an order
+  quipu create animals.pool --size 1G
   quipu scan animals.pool
   quipu scan animals.pool --from k --to n --limit 10
   quipu scan animals.pool --from 00 --to 10 --hex --json
@@ -25,8 +25,9 @@ expires (milliseconds since 1970, if it does), table (unless it is default).";
 /// Print the records of a pool in the order of their keys, or against it.
 ///
 /// Each record is a line: the key, a tab and the value, escaped as in an export (docs/EXPORT.md). Keys are
-/// ordered by their bytes. Only designs that keep keys in their order can do this; `quipu designs` says
-/// which, and `quipu export` sorts those of any other. Every record is proved before it is printed; if one
+/// ordered by their bytes. Only designs that keep keys in their order can do this, or that do it on request,
+/// as quipu does; `quipu designs` says which, and `quipu export` sorts those of any other. On request, all
+/// records are looked at first. Every record is proved before it is printed; if one
 /// does not prove itself, the others are printed and the exit code is 1.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -77,7 +78,7 @@ impl Args {
             to: key(&self.to, "last key")?,
             prefix: key(&self.prefix, "prefix")?,
         };
-        let damage = pool::read(&self.pool, |store| self.print(store, &keys))?;
+        let damage = pool::read_in_order(&self.pool, |store| self.print(store, &keys))?;
         if damage.is_empty() {
             return Ok(Outcome::Fine);
         }
@@ -128,7 +129,7 @@ impl Args {
 
 /// The failure of a pool whose design keeps no order.
 fn unordered(design: Design) -> Failure {
-    let ordered = Design::ALL.iter().filter(|design| design.can().ordered);
+    let ordered = Design::ALL.iter().filter(|design| design.can().when_ordered().ordered);
     let names: Vec<&str> = ordered.map(|design| design.name()).collect();
     Failure::Usage(format!(
         "the design {design} has no range scans; import an export of the pool into one of design {}, or read the export, \

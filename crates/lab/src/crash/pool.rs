@@ -109,8 +109,10 @@ impl Pool {
         if can.chooses_order && seed / 5 % 2 == 1 {
             options.order = OrderedIndex::Alex;
         }
-        // Puts are published before they return in one run of four, as papers have it.
+        // Puts are published before they return in one run of four, as papers have it. Then keys may have an
+        // order on request.
         options.late = seed % 4 != 2;
+        options.ordered = can.order_on_request && !options.late && seed / 5 % 2 == 1;
         options.testing = Testing {
             index_zone,
             twin: config.twin.and_then(Broken::twin),

@@ -9,7 +9,7 @@ use crate::designs::Design;
 use crate::designs::settings::Setting;
 use crate::engine::site::{Existing, Holes, How, NewPool, Opened, Site};
 use crate::engine::{Engine, InForce};
-use crate::options::Options;
+use crate::options::{Merging, Options, OrderedIndex};
 use crate::types::error::Error;
 use crate::types::reports::{CheckReport, RecoveryReport};
 use crate::types::stats::{Activity, Stats};
@@ -37,6 +37,8 @@ pub struct Store {
     design: Design,
     recovery: RecoveryReport,
     levels: Option<PathBuf>,
+    /// The choices of this opening that no engine has to adapt.
+    chosen: (Merging, OrderedIndex, bool),
     /// Whether jobs have threads, where they can.
     works: bool,
 }
@@ -148,7 +150,10 @@ impl Store {
         }
         let levels = folder.filter(|_| design.can().levels && cfg!(feature = "levels"));
         let (workers, works) = (Workers::default(), options.cleaner);
-        let mut store = Store { workers, engine, design, recovery, levels, works };
+        // Without levels nothing is merged later.
+        let merging = if levels.is_some() { options.merging } else { Merging::Direct };
+        let chosen = (merging, options.order, options.ordered);
+        let mut store = Store { workers, engine, design, recovery, levels, chosen, works };
         store.start();
         store
     }
@@ -175,7 +180,8 @@ impl Store {
     /// The [settings](Setting) of the pool, and of this handle, by name.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let InForce { eliminate, late } = self.engine.in_force();
-        let mut options = Options { eliminate, late, ..Options::new() };
+        let (merging, order, ordered) = self.chosen;
+        let mut options = Options { eliminate, late, merging, order, ordered, ..Options::new() };
         // The recipe has read these settings when the pool was opened.
         let _ = (self.design.recipe().recall)(&self.engine.space().superblock().settings, &mut options);
         Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()

@@ -79,7 +79,11 @@ pub(super) const M: Recipe = Recipe {
     description: Description {
         name: "flatstore-m",
         paper: "FlatStore, ASPLOS 2020, with Pacman, USENIX ATC 2022",
-        parts: &parts(PERSISTENT, "by Masstree in DRAM, which keeps all keys, in their order", SAVED),
+        parts: &parts(
+            PERSISTENT,
+            "by Masstree in DRAM, which keeps all keys, in their order; or by c-ALEX, which keeps their first bytes",
+            SAVED,
+        ),
         can: Capabilities { chooses_order: true, ..M_PARTS.capabilities() },
     },
     settings: &[PACMAN, SHORTCUT],

@@ -4,9 +4,10 @@
 //! index that is rebuilt at open: from the checkpoint of a clean close, else by all threads from a scan of
 //! the segments.
 
-use super::{Description, Design, NO_OBJECTS, Recipe};
+use super::{Capabilities, Description, Design, NO_OBJECTS, Recipe};
 use crate::log::LogParts;
 use crate::settings::techniques::{Shortcut, Techniques};
+use quipu_parts::index::alex::Alex;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 
 impl Design {
@@ -15,6 +16,10 @@ impl Design {
 }
 
 const PARTS: LogParts<HashIndex> = LogParts::of_design().late().eliminating().checkpointed();
+
+/// The same with an index that keeps keys in order. A walk would have to look for puts that their clients
+/// have not published yet.
+const ORDERED_PARTS: LogParts<Alex> = LogParts::of_design().eliminating().ordered().checkpointed();
 
 /// How it compacts.
 const TECHNIQUES: Techniques =
@@ -28,7 +33,10 @@ pub(super) const RECIPE: Recipe = Recipe {
         parts: &[
             ("placed", "in the client's own segment, a zone used as a log"),
             ("persistent", "when its self-certifying record is fenced: one fence a put"),
-            ("published", "by an extendible hash index in DRAM: 8-byte slots, cache-line buckets"),
+            (
+                "published",
+                "by an extendible hash index in DRAM: 8-byte slots, cache-line buckets; by c-ALEX if order is asked for",
+            ),
             (
                 "writers",
                 "lock the stripe of their key; of two puts that meet at a key one may return for the other",
@@ -38,13 +46,17 @@ pub(super) const RECIPE: Recipe = Recipe {
             ("space comes back", "by moving live records out of the emptiest segments, ahead of the writers"),
             ("cached in DRAM", "nothing but the index"),
         ],
-        can: PARTS.capabilities(),
+        can: Capabilities { order_on_request: true, ..PARTS.capabilities() },
     },
     settings: &[],
     object_pools: NO_OBJECTS,
     remember: |_, _| [0; _],
     recall: |_, _| Ok(()),
     open: |site| {
+        if site.options.ordered {
+            let index = if site.is_tiny() { Alex::tiny() } else { Alex::new() };
+            return ORDERED_PARTS.open(site, index, TECHNIQUES);
+        }
         let shape = if site.is_tiny() { HashIndexSettings::tiny() } else { HashIndexSettings::default() };
         PARTS.open(site, HashIndex::new(shape), TECHNIQUES)
     },

@@ -280,6 +280,12 @@ const HANDLE: &[Setting] = &[
         ),
         of_handle: Some(|can| can.chooses_order),
     },
+    Setting {
+        name: "order",
+        help: "on: keys have an order, by c-ALEX in place of the hash index; puts are published before they return",
+        field: &Named(|options| &mut options.ordered, SWITCH),
+        of_handle: Some(|can| can.order_on_request),
+    },
 ];
 
 impl Setting {
@@ -362,6 +368,7 @@ mod tests {
         ("late", "off", &["on time"]),
         ("merge", "key", &["", "at once"]),
         ("index", "alex", &["ALEX", "hash"]),
+        ("order", "on", &["yes", "alex"]),
     ];
 
     #[test]

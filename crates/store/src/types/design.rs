@@ -58,6 +58,8 @@ pub struct Capabilities {
     pub levels: bool,
     /// Whether each opening chooses an ordered index in DRAM.
     pub chooses_order: bool,
+    /// Whether each opening chooses whether keys have an order.
+    pub order_on_request: bool,
     /// Whether records of one size are updated in place.
     pub updates_in_place: bool,
     /// Whether one of two puts that meet at a key may return for the other.
@@ -75,6 +77,11 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// The capabilities of a handle that has asked for [order](Capabilities::order_on_request).
+    pub fn when_ordered(&self) -> Capabilities {
+        Capabilities { ordered: self.ordered || self.order_on_request, ..self.clone() }
+    }
+
     /// The capabilities of a walk that can do nothing beyond what all do, on pools of any size.
     pub(crate) const NONE: Capabilities = Capabilities {
         ordered: false,
@@ -93,6 +100,7 @@ impl Capabilities {
         checkpoints: false,
         levels: false,
         chooses_order: false,
+        order_on_request: false,
         updates_in_place: false,
         eliminates: false,
         publishes_late: false,

@@ -118,16 +118,19 @@ fn the_last_word_counts_at_open_too() {
 #[test]
 fn a_setting_of_a_handle_holds_for_it_alone() {
     let folder = folder();
-    for design in [Design::QUIPU, Design::VIPER, Design::MPKV] {
+    for design in [Design::QUIPU, Design::VIPER, Design::MPKV, Design::FLATSTORE_M] {
         let path = folder.path().join(design.name());
         for setting in Setting::of(design).filter(|setting| !setting.is_kept()) {
-            for value in ["off", "on", "off"] {
+            let values = setting.values();
+            let values: Vec<&str> = values.split(" or ").collect();
+            for value in values.iter().rev().chain(&values).copied() {
                 let store =
                     Store::open_or_create(&path, &options(design, [(setting.name, value)])).expect("opened");
                 assert!(store.settings().contains(&(setting.name, value.into())), "{design}");
             }
             let store = Store::open(&path, &Options::new()).expect("opened");
-            assert!(store.settings().contains(&(setting.name, "on".into())), "{design}: the default again");
+            let default = setting.value(&Options::new());
+            assert!(store.settings().contains(&(setting.name, default)), "{design}: the default again");
         }
         assert!(path.exists());
     }

@@ -4,6 +4,7 @@
 use super::leaf::{Entry, LEAST_SLOTS, Leaf, Room};
 use super::model::Division;
 use super::node::{Inner, Node, Route};
+use super::tree::drop_below;
 use std::ops::RangeInclusive;
 
 /// Of so many slots of a new leaf, this number is in use.
@@ -74,6 +75,8 @@ impl Builder {
             if inner.cost < cost {
                 return inner;
             }
+            // SAFETY: nobody has seen these nodes.
+            unsafe { drop_below(Box::into_raw(inner.node)) };
         }
         Built { node: Box::new(Node::Leaf(leaf)), cost }
     }

@@ -8,7 +8,6 @@ use super::build::{Builder, below};
 use super::leaf::{Entry, Leaf, Room};
 use super::node::{Inner, Node, Route};
 use super::tree::{Size, Tree, counted, drop_node};
-use super::version::Version;
 use crate::epoch::Guard;
 use crate::sync::atomic::Ordering;
 use crate::sync::{SpinGuard, Waiter};
@@ -18,7 +17,7 @@ use std::ops::{Range, RangeInclusive};
 const MOST_CHILDREN: usize = 1 << 21;
 
 /// Children of the largest inner node that divides by sorted slices.
-const MOST_SORTED: usize = 64;
+const MOST_SORTED: usize = 2048;
 /// So many children may be one node, on average: otherwise one key far from all others would double them up
 /// to the end.
 const CHILDREN_OF_A_NODE: usize = 32;
@@ -44,8 +43,7 @@ impl Parent<'_> {
 /// An inner node with more children, in place of another one.
 struct Longer {
     route: Route,
-    /// For each of its children, that of the other one.
-    old: Box<dyn Fn(usize) -> usize>,
+    children: Vec<*mut Node>,
     /// The children that a leaf is now.
     numbers: Range<usize>,
     /// Where to cut the leaf.
@@ -67,17 +65,18 @@ impl Tree {
         let most = size.builder.most_slots;
         let slots = if room == Room::Evenly { n * 5 / 3 + 1 } else { (n * 2).min(most) };
         let has_room = slots <= most && n < most * 3 / 4;
-        let parent = self.parent_of(guard, node, first);
-        if has_room && (n < size.builder.small() || leaf.is_as_built()) {
+        let (parent, mut left) = (self.parent_of(guard, node, first), Vec::new());
+        let parent = if has_room && (n < size.builder.small() || leaf.is_as_built()) {
             let larger = size.builder.leaf(&leaf.take_all(), leaf.range.clone(), slots, room);
             self.put_in_place(&parent, node, first, counted(Box::new(Node::Leaf(larger)), size));
-            leave(guard, node, &leaf.version, size);
-            parent.unlock();
-            return;
-        }
-        let parent = self.split(guard, (node, leaf), parent, room, size);
-        leave(guard, node, &leaf.version, size);
+            parent
+        } else {
+            self.split(guard, (node, leaf), parent, (room, size, &mut left))
+        };
+        leaf.version.unlock_obsolete();
         parent.unlock();
+        left.push(Left(node));
+        leave(guard, left, size);
     }
 
     /// Puts several leaves in place of one: beside each other, if the parent can tell them apart, or below
@@ -87,8 +86,7 @@ impl Tree {
         guard: &'g Guard<'_>,
         (node, leaf): (*mut Node, &Leaf),
         parent: Parent<'g>,
-        room: Room,
-        size: &Size,
+        (room, size, left): (Room, &Size, &mut Vec<Left>),
     ) -> Parent<'g> {
         let (first, last) = (*leaf.range.start(), *leaf.range.end());
         if let Parent::Inner(own, inner) = parent {
@@ -97,7 +95,7 @@ impl Tree {
                 Some(cut) => Some((own, inner, numbers, cut)),
                 None => longer(inner, &numbers, &keys, room).map(|longer| {
                     let (numbers, cut) = (longer.numbers.clone(), longer.cut);
-                    let (own, inner) = self.lengthen(guard, (own, inner), longer, size);
+                    let (own, inner) = self.lengthen(guard, (own, inner), longer, (size, left));
                     (own, inner, numbers, cut)
                 }),
             };
@@ -170,20 +168,20 @@ impl Tree {
         guard: &'g Guard<'_>,
         (own, inner): (*mut Node, &'g Inner),
         longer: Longer,
-        size: &Size,
+        (size, left): (&Size, &mut Vec<Left>),
     ) -> (*mut Node, &'g Inner) {
         let first = *inner.range.start();
         let grandparent = self.parent_of(guard, own, first);
-        let children = (0..longer.route.children()).map(|child| inner.child((longer.old)(child)));
-        let new = Inner::new(longer.route, inner.range.clone(), children);
+        let new = Inner::new(longer.route, inner.range.clone(), longer.children.into_iter());
         let is_locked = new.version.lock();
         debug_assert!(is_locked);
         let new = Box::new(Node::Inner(new));
         size.bytes.fetch_add(new.bytes() as u64, Ordering::Relaxed);
         let new = Box::into_raw(new);
         self.put_in_place(&grandparent, own, first, new);
-        leave(guard, own, &inner.version, size);
+        inner.version.unlock_obsolete();
         grandparent.unlock();
+        left.push(Left(own));
         // SAFETY: the node that has just been put into the tree, under the guard.
         match unsafe { &*new } {
             Node::Inner(inner) => (new, inner),
@@ -192,19 +190,23 @@ impl Tree {
     }
 }
 
-/// Lets a locked node, which nothing leads to any more, leave for ever.
-fn leave(guard: &Guard<'_>, node: *mut Node, version: &Version, size: &Size) {
-    version.unlock_obsolete();
-    // SAFETY: the guard keeps the node.
-    let bytes = unsafe { &*node }.bytes() as u64;
-    size.bytes.fetch_sub(bytes, Ordering::Relaxed);
-    let left = Left(node);
-    guard.defer(Box::new(move || {
-        let Left(node) = { left };
-        drop_node(node);
-    }));
-    if bytes > MUCH {
-        // Those that left before; this one waits for its guard at least.
+/// Drops nodes that have left the tree, when their readers have left them. The caller holds no lock of the
+/// tree.
+fn leave(guard: &Guard<'_>, left: Vec<Left>, size: &Size) {
+    let mut most = 0;
+    for node in left {
+        // SAFETY: the guard keeps the node.
+        let bytes = unsafe { &*node.0 }.bytes() as u64;
+        size.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        most = bytes.max(most);
+        guard.defer(Box::new(move || {
+            let Left(node) = { node };
+            // SAFETY: it has left the tree, and all guards of then have gone.
+            unsafe { drop_node(node) };
+        }));
+    }
+    if most > MUCH {
+        // Those that left before; these wait for this guard at least.
         guard.participant().collect();
     }
 }
@@ -260,30 +262,31 @@ fn longer(inner: &Inner, numbers: &Range<usize>, keys: &[u64], room: Room) -> Op
                 Room::Left => 1,
             };
             let firsts = [&firsts[..start], &[keys[middle]], &firsts[start..]].concat();
-            let old = Box::new(move |child| if child > start { child - 1 } else { child });
-            let route = Route::Sorted(firsts.into());
-            return Some(Longer { route, old, numbers: start..end + 1, cut: start + 1 });
+            let children = (0..=children).map(|child| inner.child(child - usize::from(child > start)));
+            let (route, children) = (Route::Sorted(firsts.into()), children.collect());
+            return Some(Longer { route, children, numbers: start..end + 1, cut: start + 1 });
         }
         Route::Sorted(_) => return None,
     };
     if 2 * children > MOST_CHILDREN.min(inner.nodes().count() * CHILDREN_OF_A_NODE) {
         return None;
     }
-    let behind = division.extended().filter(|_| end == children).map(|longer| {
-        let old: Box<dyn Fn(usize) -> usize> = Box::new(move |child| child.min(children - 1));
-        (longer, old, start..2 * children)
-    });
-    let before = division.extended_to_left().filter(|_| start == 0).map(|longer| {
-        let old: Box<dyn Fn(usize) -> usize> = Box::new(move |child| child.saturating_sub(children));
-        (longer, old, 0..end + children)
-    });
-    let between = division.doubled().map(|longer| {
-        let old: Box<dyn Fn(usize) -> usize> = Box::new(|child| child / 2);
-        (longer, old, 2 * start..2 * end)
-    });
-    [behind, before, between].into_iter().flatten().find_map(|(longer, old, numbers)| {
+    let behind =
+        division.extended().filter(|_| end == children).map(|longer| (longer, 0, start..2 * children));
+    let before = division
+        .extended_to_left()
+        .filter(|_| start == 0)
+        .map(|longer| (longer, children, 0..end + children));
+    let between = division.doubled().map(|longer| (longer, 0, 2 * start..2 * end));
+    [behind, before, between].into_iter().flatten().find_map(|(longer, shift, numbers)| {
         let route = Route::Equal(longer);
         let cut = cut_between(&route, &numbers, keys, room)?;
-        Some(Longer { route, old, numbers, cut })
+        let is_doubled = Some(longer) == division.doubled();
+        let old = |child: usize| match is_doubled {
+            true => child / 2,
+            false => child.saturating_sub(shift).min(children - 1),
+        };
+        let children = (0..2 * children).map(|child| inner.child(old(child))).collect();
+        Some(Longer { route, children, numbers, cut })
     })
 }

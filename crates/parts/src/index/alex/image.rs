@@ -9,6 +9,7 @@ use super::walk::Alex;
 use crate::epoch::Guard;
 use crate::index::image::Bytes;
 use crate::index::{Image, ImageError, ImageSource, Imaged};
+use crate::sync::atomic::Ordering;
 use crate::table;
 use crate::table::Table;
 use zerocopy::little_endian::{U32, U64};
@@ -64,7 +65,11 @@ impl Alex {
                     };
                     match target(word) {
                         Target::Layer(address) if matches!(step, Step::Slice(_)) => {
-                            let below = Layer::at(guard, address).all(guard);
+                            let below = {
+                                // SAFETY: of this index.
+                                let layer = unsafe { Layer::at(address) };
+                                layer.all(guard)
+                            };
                             let is_end = |(step, _): &&(Step, u64)| matches!(step, Step::End(_));
                             let ends = below.iter().take_while(is_end).count() as u64;
                             each(is_root, slice, of_layer(below.len() as u64 | ends << ENDS_SHIFT));
@@ -87,6 +92,9 @@ impl Alex {
 
 impl Imaged for Alex {
     fn image<'a>(&'a self, guard: &'a Guard<'_>) -> Option<Image<'a>> {
+        if self.size.strays.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
         let (mut keys, mut slots, mut all) = (0u64, 0u64, 0u64);
         self.each_slot(guard, |is_root, _, word| {
             keys += u64::from(!matches!(target(word), Target::Layer(_)));
@@ -149,7 +157,9 @@ impl Imaged for Alex {
         if !bytes.are_over() || keys != shape.keys.get() {
             return Err(ImageError);
         }
-        Ok(Alex::of_entries(root.into_entries(), keys, size))
+        let index = Alex::of_entries(root.into_entries(), keys, size);
+        index.size.splits.store(0, Ordering::Relaxed);
+        Ok(index)
     }
 }
 
@@ -196,7 +206,8 @@ impl Drop for Level {
     fn drop(&mut self) {
         for (step, word) in &self.steps {
             if let (Step::Slice(_), Target::Layer(address)) = (step, target(*word)) {
-                Layer::drop_at(address);
+                // SAFETY: a layer of this image, which nobody else has.
+                unsafe { Layer::drop_at(address) };
             }
         }
     }

@@ -51,7 +51,13 @@ pub(super) fn own(word: u64) -> u64 {
 
 /// The word for a layer at this address.
 pub(super) fn of_layer(address: u64) -> u64 {
+    assert!(address >> WORD_BITS == 0, "addresses have fewer bits");
     LAYER | address
+}
+
+/// The word of a key that ends here.
+pub(super) fn with_end(word: u64) -> u64 {
+    word | EXACT
 }
 
 /// The same kind of word for another word of the store.
@@ -82,11 +88,6 @@ impl<'k> Path<'k> {
     #[inline]
     pub(super) fn of(key: &'k [u8]) -> Path<'k> {
         Path { key, passed: 0 }
-    }
-
-    /// The way of a key behind so many slices.
-    pub(super) fn behind(key: &'k [u8], slices: usize) -> Path<'k> {
-        Path { key, passed: slices * SLICE }
     }
 
     /// The next step: a slice at the root, and in a layer also the end.
@@ -143,9 +144,9 @@ impl<'k> Path<'k> {
         out.extend_from_slice(&self.slice().to_be_bytes());
     }
 
-    /// Slices before the next one.
-    pub(super) fn depth(&self) -> usize {
-        self.passed / SLICE
+    /// The way of another key in the layer of the next slice, which it shares.
+    pub(super) fn below_in<'o>(&self, other: &'o [u8]) -> Path<'o> {
+        Path { key: other, passed: self.passed + SLICE }
     }
 }
 

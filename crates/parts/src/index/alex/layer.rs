@@ -38,6 +38,17 @@ struct Left(*mut Body);
 // SAFETY: nobody else can reach the body when it is dropped.
 unsafe impl Send for Left {}
 
+impl Left {
+    /// Drops the body when all readers have left it.
+    fn defer(self, guard: &Guard<'_>) {
+        guard.defer(Box::new(move || {
+            let Left(body) = { self };
+            // SAFETY: a body of `Box::into_raw`, which all readers have left.
+            drop(unsafe { Box::from_raw(body) });
+        }));
+    }
+}
+
 impl Layer {
     /// A layer of these steps, in order, each with its word.
     pub(super) fn of(steps: Vec<(Step, u64)>, size: &Size) -> Box<Layer> {
@@ -51,22 +62,13 @@ impl Layer {
         of_layer(Box::into_raw(self) as u64)
     }
 
-    /// Takes a layer back that nobody has seen.
-    pub(super) fn forget(word: u64, size: &Size) {
-        let Target::Layer(address) = target(word) else { return };
-        // SAFETY: of `into_word`, and nobody else has it.
-        let layer = unsafe { Box::from_raw(address as *mut Layer) };
-        let body = layer.body.load(Ordering::Relaxed);
-        // SAFETY: a body of `Box::into_raw`, which only the caller has.
-        let body = unsafe { Box::from_raw(body) };
-        size.bytes.fetch_sub((size_of::<Layer>() + body.bytes()) as u64, Ordering::Relaxed);
-    }
-
-    /// The layer at an address of a word.
+    /// The layer at the address in a word.
+    ///
+    /// # Safety
+    /// The word is of an index that is borrowed for as long.
     #[inline]
-    pub(super) fn at<'g>(_guard: &'g Guard<'_>, address: u64) -> &'g Layer {
-        // SAFETY: the address is of `into_word`, and the layer lives as long as the index, which the borrow
-        // of a guard by its methods does not outlive.
+    pub(super) unsafe fn at<'i>(address: u64) -> &'i Layer {
+        // SAFETY: the address is of `into_word`, and layers live as long as their index.
         unsafe { &*(address as *const Layer) }
     }
 
@@ -126,7 +128,9 @@ impl Layer {
         let at = few.partition_point(|(other, _)| *other < step);
         let mut words: Vec<(Step, u64)> = taken(few).collect();
         words.insert(at, (step, word));
-        self.set(guard, Body::of(words, size), size);
+        let left = self.set(guard, Body::of(words, size), size);
+        drop(alone);
+        left.defer(guard);
         true
     }
 
@@ -137,15 +141,14 @@ impl Layer {
             |place: &AtomicU64| place.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         match (self.body(guard), step) {
             (Body::Few(few), _) => {
-                let is_gone = find(few, step).is_some_and(change);
-                if is_gone {
-                    self.set(
-                        guard,
-                        Body::of(taken(few).filter(|(_, word)| *word != 0).collect(), size),
-                        size,
-                    );
+                if !find(few, step).is_some_and(change) {
+                    return false;
                 }
-                is_gone
+                let words = taken(few).filter(|(_, word)| *word != 0).collect();
+                let left = self.set(guard, Body::of(words, size), size);
+                drop(alone);
+                left.defer(guard);
+                true
             }
             (Body::Many(many), Step::End(len)) => change(&many.ends[usize::from(len)]),
             (Body::Many(many), Step::Slice(slice)) => {
@@ -156,16 +159,11 @@ impl Layer {
     }
 
     /// Puts a body in the place of the present one. The caller holds the lock.
-    fn set(&self, guard: &Guard<'_>, new: Body, size: &Size) {
+    fn set(&self, guard: &Guard<'_>, new: Body, size: &Size) -> Left {
         let new = Box::new(new);
         size.bytes.fetch_add(new.bytes() as u64, Ordering::Relaxed);
         size.bytes.fetch_sub(self.body(guard).bytes() as u64, Ordering::Relaxed);
-        let left = Left(self.body.swap(Box::into_raw(new), Ordering::AcqRel));
-        guard.defer(Box::new(move || {
-            let Left(body) = { left };
-            // SAFETY: a body of `Box::into_raw`, which all readers have left.
-            drop(unsafe { Box::from_raw(body) });
-        }));
+        Left(self.body.swap(Box::into_raw(new), Ordering::AcqRel))
     }
 
     /// Adds up to `limit` steps behind `from`, or before it, each with its word; all, if there is no `from`.
@@ -242,15 +240,29 @@ impl Layer {
         }
     }
 
-    /// Drops a layer, and all below it. Nobody else has it. A long key has thousands of layers, one below
-    /// the other.
-    pub(super) fn drop_at(address: u64) {
-        let mut left = vec![address];
+    /// Drops a layer that nobody has seen, and all below it.
+    pub(super) fn drop_unseen(word: u64, size: &Size) {
+        if let Target::Layer(address) = target(word) {
+            // SAFETY: only the caller has it.
+            let bytes = unsafe { Layer::drop_at(address) };
+            size.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Drops a layer, and all below it. A long key has thousands of layers, one below the other. Tells their
+    /// bytes without those of trees.
+    ///
+    /// # Safety
+    /// The address is of [`into_word`](Layer::into_word), and nobody else can reach the layer.
+    pub(super) unsafe fn drop_at(address: u64) -> usize {
+        let (mut left, mut bytes) = (vec![address], 0);
         while let Some(address) = left.pop() {
-            // SAFETY: the address is of `into_word`, and its index is being dropped.
+            // SAFETY: the caller's word.
             let layer = unsafe { Box::from_raw(address as *mut Layer) };
             // SAFETY: a body of `Box::into_raw`, which only the layer has.
-            match *unsafe { Box::from_raw(layer.body.load(Ordering::Relaxed)) } {
+            let body = unsafe { Box::from_raw(layer.body.load(Ordering::Relaxed)) };
+            bytes += size_of::<Layer>() + body.bytes();
+            match *body {
                 Body::Few(few) => left.extend(few.iter().filter_map(|(step, word)| {
                     match (step, target(word.load(Ordering::Relaxed))) {
                         (Step::Slice(_), Target::Layer(address)) => Some(address),
@@ -260,6 +272,7 @@ impl Layer {
                 Body::Many(many) => many.tree.layers(&mut left),
             }
         }
+        bytes
     }
 }
 

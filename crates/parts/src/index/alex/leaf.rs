@@ -155,7 +155,11 @@ impl Leaf {
         if end > above {
             // Gaps of its own: the one where it will be looked for.
             let at = guess.clamp(above, end - 1);
-            if at > above {
+            if slice == u64::MAX {
+                // Nothing may be lower behind it.
+                self.version.mark();
+                slots.set_gaps(above..end, slice);
+            } else if at > above {
                 self.version.mark();
                 slots.set_gaps(above..at, slice);
             }
@@ -194,7 +198,6 @@ impl Leaf {
 
     /// Makes a slot a gap, whose word has been taken out. The caller holds the lock.
     pub(super) fn remove(&self, at: usize) {
-        self.version.mark();
         add_to(&self.work.used, -1);
         self.slots.clear(at);
     }

@@ -3,7 +3,7 @@
 //! A B+-tree searches each of its nodes. A learned index computes: a linear model tells where in a large
 //! array a key most likely stands, and a search around that place finds it. ALEX (Ding et al., SIGMOD'20)
 //! has arrays with gaps, so that most insertions move nothing, and models that are learned anew when a leaf
-//! grows. NStore (TC'24, section III-E) uses the variant of Wongkham et al. (VLDB'22) with a lock for each
+//! grows. NStore (TC'24, section IV) uses the variant of Wongkham et al. (VLDB'22) with a lock for each
 //! leaf, and readers without locks.
 //!
 //! ```text
@@ -23,7 +23,7 @@
 //! *Growth.* A full leaf is built anew with more slots. Where searches cost more than when it was built, or
 //! it is as large as leaves become, it is cut in two, or an inner node takes its place (`grow`, `build`).
 //! Where that would leave nearly all keys together, children begin at sorted slices, as in a B+-tree. So the
-//! tree is no higher than that, whatever the keys.
+//! height grows by one for some ten million keys at most, whatever they are.
 //!
 //! *Readers* lock nothing. They look at the version of a leaf before and after (`version`), and at nothing
 //! of inner nodes but the child: a leaf that has left the tree says so. *Writers* lock the leaf. But a new

@@ -11,6 +11,12 @@ use std::ops::Bound;
 /// Words that a walk tells at a time.
 const BATCH: usize = 32;
 
+/// A word with bits of the index would be taken for a pointer.
+#[inline]
+fn check_word(word: u64) {
+    assert!(word != 0 && word >> WORD_BITS == 0, "a word has {WORD_BITS} bits");
+}
+
 impl Index for Alex {
     const WORD_BITS: u32 = WORD_BITS;
     const DURABLE: bool = false;
@@ -28,7 +34,8 @@ impl Index for Alex {
 
     #[inline]
     fn prefetch_to_write(&self, participant: &Participant, key: Key<'_>) -> Option<u64> {
-        self.prefetch_slot(&participant.pin_to_read(), key.bytes);
+        // Not for reads alone, which would wait for the stores of the write before.
+        self.prefetch_slot(&participant.pin(), key.bytes);
         None
     }
 
@@ -57,11 +64,13 @@ impl Index for Alex {
         matches: impl FnMut(u64) -> bool,
         records: &dyn Records,
     ) -> Result<Option<u64>, IndexError> {
+        check_word(new);
         Ok(self.put(guard, (key.bytes, key.hash), new, matches, records))
     }
 
     #[inline]
     fn replace(&self, guard: &Guard<'_>, key: Key<'_>, old: u64, new: u64) -> Result<bool, IndexError> {
+        check_word(new);
         Ok(self.replace_word(guard, key.bytes, old, new))
     }
 
@@ -85,6 +94,7 @@ impl Index for Alex {
         old: u64,
         new: u64,
     ) -> Result<Option<Repointed<()>>, IndexError> {
+        check_word(new);
         let done = self.replace_word(guard, key.bytes, old, new);
         Ok(done.then_some(Repointed { unflushed: (), by_hint: false }))
     }
@@ -105,7 +115,12 @@ impl Index for Alex {
     fn stats(&self) -> IndexStats {
         let read = |count: &crate::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         let bytes = read(&self.size.bytes) + self.count.bytes();
-        IndexStats { bytes, pm_bytes: 0, splits: read(&self.size.splits), records_read: 0 }
+        IndexStats {
+            bytes,
+            pm_bytes: 0,
+            splits: read(&self.size.splits),
+            records_read: read(&self.size.records_read),
+        }
     }
 
     /// Nothing shows of a leaf that is built anew but a pause of its readers.

@@ -108,7 +108,9 @@ impl Alex {
             match target(word) {
                 // The end of a key in a layer has a word of its own kind.
                 Target::Layer(address) if matches!(step, Step::Slice(_)) => {
-                    stages.push(Stage::new(Level::Layer(Layer::at(guard, address)), None));
+                    // SAFETY: of this index.
+                    let layer = unsafe { Layer::at(address) };
+                    stages.push(Stage::new(Level::Layer(layer), None));
                 }
                 _ => {
                     each(own(word));
@@ -128,16 +130,18 @@ impl Alex {
         let mut stages = vec![];
         let mut level = Level::Root(&self.tree);
         for (at, step) in walk.steps.iter().enumerate() {
-            let word = level.get(guard, *step);
+            let is_last = at + 1 == walk.steps.len();
+            let word = if is_last { None } else { level.get(guard, *step) };
             let below = match (word.map(target), step) {
-                (Some(Target::Layer(address)), Step::Slice(_)) if at + 1 < walk.steps.len() => Some(address),
+                (Some(Target::Layer(address)), Step::Slice(_)) => Some(address),
                 _ => None,
             };
             // A key that shares the beginning of the first one may be on either side.
             let is_included = walk.is_included && below.is_none();
             stages.push(Stage::new(level, Some((*step, is_included))));
             let Some(address) = below else { return stages };
-            level = Level::Layer(Layer::at(guard, address));
+            // SAFETY: of this index.
+            level = Level::Layer(unsafe { Layer::at(address) });
         }
         if walk.steps.is_empty() {
             stages.push(Stage::new(level, None));

@@ -1,8 +1,8 @@
 //! The slots of a leaf: a gapped array of slices with their words.
 //!
-//! Each slot has a slice and a word; a gap has the word 0, and the slice of the next slot that is in use, or
-//! the highest of all behind the last one. So the slices never fall, and a search looks at nothing else. Of
-//! slots with the same slice, the last one has the word.
+//! Each slot has a slice and a word. A gap has the word 0, and a slice that is above that of the slot in use
+//! before it and not above that of the next one. So the slices never fall, and a search looks at nothing
+//! else. Of slots with the same slice, the last one may have a word; of those with the highest, any.
 //!
 //! A word moves only by being taken out first, `swap(0)`, under the mark of a change. So a thread that has
 //! no lock may change a word by comparing it: where the word is, its key is.
@@ -155,7 +155,8 @@ impl Slots {
     /// Fills a gap. The caller holds the lock.
     #[inline]
     pub(super) fn fill(&self, at: usize, slice: u64, word: u64) {
-        self.set_slice(at, slice);
+        // A reader that finds the slice finds the mark of the thread that has moved another one from here.
+        self.blocks[at / BLOCK].slices[at % BLOCK].store(slice, Ordering::Release);
         // A reader that finds the word finds its slice.
         self.place(at).store(word, Ordering::Release);
         self.set_used(at, true);
@@ -166,13 +167,9 @@ impl Slots {
         gaps.for_each(|at| self.set_slice(at, slice));
     }
 
-    /// Makes a slot a gap, whose word has been taken out. The caller has marked a change.
+    /// Makes a slot a gap, whose word has been taken out. It keeps its slice.
     pub(super) fn clear(&self, at: usize) {
-        let slice = self.slice(at);
         self.set_used(at, false);
-        let next = if at + 1 < self.len() { self.slice(at + 1) } else { u64::MAX };
-        let same = (0..=at).rev().take_while(|gap| self.slice(*gap) == slice && !self.is_used(*gap)).count();
-        self.set_gaps(at + 1 - same..at + 1, next);
     }
 
     /// Moves the slots from `from` to `gap`, a gap, one step towards it. The caller has marked a change.

@@ -8,18 +8,25 @@ use crate::epoch::Guard;
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
+/// Copies of a leaf that change meanwhile, before it is locked for the next one.
+const PATIENCE: u32 = 3;
+
 /// The size of an index, and its work so far.
 pub(super) struct Size {
     pub(super) builder: Builder,
     pub(super) bytes: AtomicU64,
     /// Leaves that were built anew, and arrays of layers that became trees.
     pub(super) splits: AtomicU64,
+    /// Records whose keys were asked for, and those of them whose keys were not those of their slots.
+    pub(super) records_read: AtomicU64,
+    pub(super) strays: AtomicU64,
 }
 
 impl Size {
     /// The size of nothing.
     pub(super) fn of(builder: Builder) -> Size {
-        Size { builder, bytes: AtomicU64::new(0), splits: AtomicU64::new(0) }
+        let [bytes, splits, records_read, strays] = [const { 0u64 }; 4].map(AtomicU64::new);
+        Size { builder, bytes, splits, records_read, strays }
     }
 }
 
@@ -39,7 +46,7 @@ impl Tree {
 
     /// The leaf for a slice.
     #[inline]
-    pub(super) fn leaf<'g>(&self, _guard: &'g Guard<'_>, slice: u64) -> (*mut Node, &'g Leaf) {
+    pub(super) fn leaf<'g>(&'g self, _guard: &'g Guard<'_>, slice: u64) -> (*mut Node, &'g Leaf) {
         let mut node = self.root.load(Ordering::Acquire);
         loop {
             // SAFETY: the root and all children are nodes of `Box::into_raw`. One that leaves the tree is
@@ -59,11 +66,13 @@ impl Tree {
 
     /// The leaf, the slot and the word of a slice, as they were at one moment.
     #[inline]
-    fn find<'g>(&self, guard: &'g Guard<'_>, slice: u64) -> Option<(&'g Leaf, usize, u64)> {
+    fn find<'g>(&'g self, guard: &'g Guard<'_>, slice: u64) -> Option<(&'g Leaf, usize, u64)> {
         loop {
             let (_, leaf) = self.leaf(guard, slice);
             let seen = leaf.version.stable();
+            // A gap that has been filled meanwhile has its own slice as soon as it has a word.
             let found = leaf.find(slice).map(|at| (leaf, at, leaf.slots.word(at)));
+            let found = found.filter(|(_, at, _)| leaf.slots.slice(*at) == slice);
             if !leaf.version.has_changed(seen) && !seen.is_obsolete() {
                 return found.filter(|(_, _, word)| *word != 0);
             }
@@ -99,12 +108,13 @@ impl Tree {
                     return false;
                 }
                 Inserted::Full => self.grow(guard, node, leaf, size),
-                Inserted::Done if leaf.is_costly() => {
-                    self.grow(guard, node, leaf, size);
-                    return true;
-                }
                 Inserted::Done => {
+                    let is_costly = leaf.is_costly();
                     leaf.version.unlock();
+                    // Readers do not wait for the locks that this needs.
+                    if is_costly && leaf.version.lock() {
+                        self.grow(guard, node, leaf, size);
+                    }
                     return true;
                 }
             }
@@ -134,18 +144,28 @@ impl Tree {
         out: &mut Vec<(Step, u64)>,
     ) {
         let edge = if BACK { u64::MAX } else { 0 };
-        let (mut next, begin) = (Some(from.unwrap_or((edge, true))), out.len());
+        let (mut next, begin, mut failures) = (Some(from.unwrap_or((edge, true))), out.len(), 0);
         while let Some((slice, is_included)) = next {
             let (_, leaf) = self.leaf(guard, slice);
-            let seen = leaf.version.stable();
-            leaf.copy::<BACK>(slice, is_included, limit, out);
-            if leaf.version.has_changed(seen) || seen.is_obsolete() {
-                out.truncate(begin);
-                continue;
+            if failures == PATIENCE {
+                if !leaf.version.lock() {
+                    continue;
+                }
+                leaf.copy::<BACK>(slice, is_included, limit, out);
+                leaf.version.unlock();
+            } else {
+                let seen = leaf.version.stable();
+                leaf.copy::<BACK>(slice, is_included, limit, out);
+                if leaf.version.has_changed(seen) || seen.is_obsolete() {
+                    out.truncate(begin);
+                    failures += 1;
+                    continue;
+                }
             }
             if out.len() > begin {
                 return;
             }
+            failures = 0;
             let beyond = match BACK {
                 true => leaf.range.start().checked_sub(1),
                 false => leaf.range.end().checked_add(1),
@@ -186,21 +206,30 @@ fn each_below(node: *mut Node, each: &mut dyn FnMut(&Node)) {
 /// Its nodes, and not the layers that they lead to.
 impl Drop for Tree {
     fn drop(&mut self) {
-        drop_below(self.root.load(Ordering::Relaxed));
+        // SAFETY: nodes that leave the tree are no children any more, and nobody else has the tree.
+        unsafe { drop_below(self.root.load(Ordering::Relaxed)) };
     }
 }
 
-/// Drops a node that nobody else can reach, and not its children.
-pub(super) fn drop_node(node: *mut Node) {
-    // SAFETY: a node of `Box::into_raw`, which only the caller has.
+/// Drops a node, and not its children.
+///
+/// # Safety
+/// It is of `Box::into_raw`, and nobody else can reach it.
+pub(super) unsafe fn drop_node(node: *mut Node) {
+    // SAFETY: the caller's word.
     drop(unsafe { Box::from_raw(node) });
 }
 
-/// Drops all nodes from here on, which nobody else can reach.
-fn drop_below(node: *mut Node) {
-    // SAFETY: as in `drop_node`.
+/// Drops all nodes from here on.
+///
+/// # Safety
+/// As for [`drop_node`], for all of them.
+pub(super) unsafe fn drop_below(node: *mut Node) {
+    // SAFETY: the caller's word.
     if let Node::Inner(inner) = unsafe { &*node } {
-        inner.nodes().for_each(drop_below);
+        // SAFETY: the caller's word.
+        inner.nodes().for_each(|child| unsafe { drop_below(child) });
     }
-    drop_node(node);
+    // SAFETY: the caller's word.
+    unsafe { drop_node(node) };
 }

@@ -1,13 +1,14 @@
 //! The index, and the way of a key through its layers.
 
 use super::build::Builder;
-use super::key::{Path, Step, Target, own, target, with};
+use super::key::{Path, Step, Target, own, target, with, with_end};
 use super::layer::Layer;
 use super::leaf::{Entry, LEAST_SLOTS, MOST_SLOTS};
 use super::tree::{Size, Tree};
 use crate::epoch::Guard;
 use crate::index::count::Count;
 use crate::index::seam::Records;
+use crate::sync::atomic::Ordering;
 
 /// c-ALEX in DRAM. See the module's documentation.
 pub struct Alex {
@@ -102,7 +103,9 @@ impl Alex {
             let word = slot.level.get(guard, slot.path.step());
             match word.map(target) {
                 Some(Target::Layer(address)) => {
-                    slot = Slot { level: Level::Layer(Layer::at(guard, address)), path: slot.path.below() };
+                    // SAFETY: of this index.
+                    let layer = unsafe { Layer::at(address) };
+                    slot = Slot { level: Level::Layer(layer), path: slot.path.below() };
                 }
                 _ => return (slot, word),
             }
@@ -155,20 +158,41 @@ impl Alex {
                 continue;
             }
             // Another key shares the slice: it goes into a layer, and this one follows.
-            other.clear();
-            if let Target::Long(word) = target(old) {
-                records.key_of(word, &mut other);
-            }
-            // A damaged record may tell any key: it takes the place of one that can be told from others.
-            if matches!(target(old), Target::Exact(_)) || !path.shares_slice(&other) {
-                path.key_of_slice(&mut other);
-            }
-            let below = Path::behind(&other, path.depth() + 1);
-            let layer = Layer::of(vec![(below.step(), below.word(own(old)))], &self.size).into_word();
+            let layer = self.layer_of(path, old, records, &mut other);
             if !level.exchange(guard, step, old, layer) {
-                Layer::forget(layer, &self.size);
+                Layer::drop_unseen(layer, &self.size);
             }
         }
+    }
+
+    /// The word of a layer for the key whose word is `old`, which shares the next slice with that of a path.
+    /// Below it are layers down to the first step that tells the two apart.
+    fn layer_of(&self, path: Path<'_>, old: u64, records: &dyn Records, other: &mut Vec<u8>) -> u64 {
+        other.clear();
+        match target(old) {
+            Target::Long(word) => {
+                self.size.records_read.fetch_add(1, Ordering::Relaxed);
+                records.key_of(word, other);
+            }
+            _ => path.key_of_slice(other),
+        }
+        if !path.shares_slice(other) {
+            // A damaged record tells any key. No key of a store ends before its first byte.
+            self.size.strays.fetch_add(1, Ordering::Relaxed);
+            return Layer::of(vec![(Step::End(0), with_end(own(old)))], &self.size).into_word();
+        }
+        let (mut below, mut sought, mut shared) = (path.below_in(other), path.below(), Vec::new());
+        while let (Step::Slice(one), Step::Slice(two)) = (below.step(), sought.step())
+            && one == two
+            && !below.is_exact()
+            && !sought.is_exact()
+        {
+            shared.push(one);
+            (below, sought) = (below.below(), sought.below());
+        }
+        let inner = Layer::of(vec![(below.step(), below.word(own(old)))], &self.size).into_word();
+        let around = |layer, slice| Layer::of(vec![(Step::Slice(slice), layer)], &self.size).into_word();
+        shared.into_iter().rev().fold(inner, around)
     }
 
     /// Lets a key have `new` if it still has `old`.
@@ -204,7 +228,8 @@ impl Drop for Alex {
     fn drop(&mut self) {
         let mut layers = Vec::new();
         self.tree.layers(&mut layers);
-        layers.into_iter().for_each(Layer::drop_at);
+        // SAFETY: of this index, which nobody else has.
+        layers.into_iter().for_each(|address| _ = unsafe { Layer::drop_at(address) });
     }
 }
 
