@@ -10,7 +10,7 @@ use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{SpinLock, Waiter};
 
 /// Keys of the longest array.
-const FEW: usize = 8;
+const FEW: usize = if cfg!(loom) { 3 } else { 8 };
 
 /// A layer.
 pub(super) struct Layer {

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 /// Slots of the largest leaf: half a megabyte, as in the paper.
 pub(super) const MOST_SLOTS: usize = 1 << 15;
 /// Slots of the smallest.
-pub(super) const LEAST_SLOTS: usize = 16;
+pub(super) const LEAST_SLOTS: usize = if cfg!(loom) { 4 } else { 16 };
 /// Of so many slots, this number may be in use, unless keys arrive in order.
 const FULL: (usize, usize) = (4, 5);
 

@@ -10,7 +10,7 @@
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Slots of a block.
-pub(super) const BLOCK: usize = 8;
+pub(super) const BLOCK: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// A line of slices, and the line of their words beside it.
 #[repr(align(128))]

@@ -72,7 +72,8 @@ impl Version {
         point();
         let mut waiter = Waiter::default();
         loop {
-            let version = self.0.load(Ordering::Relaxed);
+            // A thread that finds the node gone finds its way to the one in its place.
+            let version = self.0.load(Ordering::Acquire);
             if version & OBSOLETE != 0 {
                 return false;
             }

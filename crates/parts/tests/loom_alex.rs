@@ -1,0 +1,266 @@
+//! c-ALEX under a model of memory: threads without locks beside one that moves words see each other's stores
+//! in every order that the language allows. If a fence of the versions is left out, the model finds it.
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_alex --release
+//! ```
+
+#![cfg(loom)]
+
+use Act::{Get, Put, Replace, Take, Walk};
+use quipu_parts::epoch::{Collector, Guard};
+use quipu_parts::index::alex::Alex;
+use quipu_parts::index::{BothWays, Index, Key, Records};
+use quipu_parts::sync::atomic::checked::LEFT_OUT;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A key: the numbers that are its first and its second slice; without a second one if that is 0.
+type Id = (u64, u64);
+
+/// Stands for the highest slice of all.
+const LAST: u64 = 999;
+
+/// One step of a thread. Versions tell the words of a key apart, and 0 is none.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Finds one of these versions.
+    Get(Id, &'static [u64]),
+    Put(Id, u64),
+    /// Lets a key have the second version in place of the first, which it has.
+    Replace(Id, u64, u64),
+    /// Removes a key that is there.
+    Take(Id),
+    /// Tells all keys in order, so many at a time, and these among them.
+    Walk(usize, &'static [Id]),
+}
+
+/// The keys of an index, in the order in which they were put, and what threads do with it beside each other.
+struct Case {
+    name: &'static str,
+    before: &'static [Id],
+    threads: &'static [&'static [Act]],
+    /// The versions that are left of some keys.
+    after: &'static [(Id, u64)],
+}
+
+fn bytes((first, second): Id) -> Vec<u8> {
+    let slices = [if first == LAST { u64::MAX } else { first }, second];
+    slices[..1 + usize::from(second != 0)].iter().flat_map(|slice| slice.to_be_bytes()).collect()
+}
+
+fn word((first, second): Id, version: u64) -> u64 {
+    first * 10_000 + second * 10 + version
+}
+
+fn id_of(word: u64) -> Id {
+    (word / 10_000, word / 10 % 1_000)
+}
+
+struct Named;
+
+impl Records for Named {
+    fn hash_of(&self, _word: u64) -> u64 {
+        unreachable!("it asks for keys")
+    }
+
+    fn key_of(&self, word: u64, out: &mut Vec<u8>) {
+        out.extend(bytes(id_of(word)));
+    }
+}
+
+fn get(index: &Alex, guard: &Guard<'_>, id: Id) -> u64 {
+    let bytes = bytes(id);
+    let found = index.get(guard, Key { bytes: &bytes, hash: 0 }, |word| id_of(word) == id).expect("sound");
+    assert!(found.is_none_or(|word| id_of(word) == id), "{id:?} has the word of {found:?}");
+    found.map_or(0, |word| word % 10)
+}
+
+impl Act {
+    fn run(self, index: &Alex, guard: &Guard<'_>) {
+        match self {
+            Get(id, versions) => {
+                let found = get(index, guard, id);
+                assert!(versions.contains(&found), "{self:?} finds {found}");
+            }
+            Put(id, version) => {
+                let (bytes, matches) = (bytes(id), |found| id_of(found) == id);
+                let key = Key { bytes: &bytes, hash: 0 };
+                index.upsert(guard, key, word(id, version), None, matches, &Named).expect("room");
+            }
+            Replace(id, old, new) => {
+                let bytes = bytes(id);
+                let key = Key { bytes: &bytes, hash: 0 };
+                let done = index.replace(guard, key, word(id, old), word(id, new)).expect("sound");
+                assert!(done, "{self:?} is refused");
+            }
+            Take(id) => {
+                let bytes = bytes(id);
+                let key = Key { bytes: &bytes, hash: 0 };
+                let had = index.take(guard, key, None, |found| id_of(found) == id).expect("sound");
+                assert!(had.is_some(), "{self:?} finds nothing");
+            }
+            Walk(at_once, present) => {
+                let (mut walk, mut told) = (index.scan_from(&[]), Vec::new());
+                while index
+                    .next_words(guard, &mut walk, at_once, |word| told.push(id_of(word)))
+                    .expect("sound")
+                {}
+                let is_whole = told.is_sorted_by(|one, next| one < next);
+                assert!(is_whole && present.iter().all(|id| told.contains(id)), "{self:?} tells {told:?}");
+            }
+        }
+    }
+}
+
+/// Whether any order of the threads goes wrong.
+fn fails(case: &'static Case) -> bool {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.max_branches = 20_000;
+    let run = move || {
+        let (index, collector) = (Arc::new(Alex::tiny()), Collector::new());
+        let main = collector.register();
+        case.before.iter().for_each(|id| Put(*id, 1).run(&index, &main.pin()));
+        let (own, others) = case.threads.split_last().expect("a thread");
+        let spawned: Vec<_> = (others.iter())
+            .map(|acts| {
+                let (index, participant) = (Arc::clone(&index), collector.register());
+                loom::thread::spawn(move || {
+                    acts.iter().for_each(|act| act.run(&index, &participant.pin()));
+                    drop(participant);
+                })
+            })
+            .collect();
+        own.iter().for_each(|act| act.run(&index, &main.pin()));
+        spawned.into_iter().for_each(|thread| thread.join().unwrap());
+        let guard = main.pin();
+        case.after.iter().for_each(|(id, version)| assert_eq!(get(&index, &guard, *id), *version, "{id:?}"));
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(|| model.check(run)));
+    outcome.inspect_err(|_| println!("{} goes wrong", case.name)).is_err()
+}
+
+const fn key(first: u64) -> Id {
+    (first, 0)
+}
+
+/// A leaf of a tiny index has four slots here at first, and eight at most; an array of a layer has three keys.
+static CASES: [Case; 17] = [
+    Case {
+        name: "a get of an absent lowest slice beside a gap at the left that is filled",
+        before: &[key(100), key(200), key(300), key(50), key(40)],
+        threads: &[&[Get(key(0), &[0])], &[Put(key(30), 1)]],
+        after: &[],
+    },
+    Case {
+        name: "a get of an absent highest slice beside a gap at the right that is filled",
+        before: &[key(100)],
+        threads: &[&[Get(key(LAST), &[0])], &[Put(key(200), 1)]],
+        after: &[],
+    },
+    Case {
+        name: "a slot that is emptied and used again",
+        before: &[key(100), key(200)],
+        threads: &[&[Put(key(250), 1)], &[Get(key(250), &[0, 1])], &[Take(key(200))]],
+        after: &[(key(250), 1), (key(200), 0)],
+    },
+    Case {
+        name: "a get beside a shift",
+        before: &[key(100), key(200)],
+        threads: &[&[Get(key(200), &[1])], &[Put(key(50), 1)]],
+        after: &[(key(50), 1)],
+    },
+    Case {
+        name: "a new word beside a shift",
+        before: &[key(100), key(200)],
+        threads: &[&[Replace(key(200), 1, 2)], &[Put(key(50), 1)]],
+        after: &[(key(200), 2), (key(50), 1)],
+    },
+    Case {
+        name: "a removal beside a shift",
+        before: &[key(100), key(200)],
+        threads: &[&[Take(key(200))], &[Put(key(50), 1)]],
+        after: &[(key(200), 0), (key(50), 1)],
+    },
+    Case {
+        name: "a get beside a leaf that is built anew",
+        before: &[key(100), key(200), key(300)],
+        threads: &[&[Get(key(200), &[1])], &[Put(key(50), 1)]],
+        after: &[(key(50), 1)],
+    },
+    Case {
+        name: "a removal beside a leaf that is built anew",
+        before: &[key(100), key(200), key(300)],
+        threads: &[&[Take(key(200))], &[Put(key(50), 1)]],
+        after: &[(key(200), 0), (key(300), 1), (key(50), 1)],
+    },
+    Case {
+        name: "two that find a leaf full",
+        before: &[key(100), key(200), key(300)],
+        threads: &[&[Put(key(250), 1)], &[Put(key(50), 1)]],
+        after: &[(key(250), 1), (key(50), 1)],
+    },
+    Case {
+        name: "a new word beside a leaf that becomes several",
+        before: &[key(100), key(200), key(300), key(400), key(500), key(600)],
+        threads: &[&[Replace(key(600), 1, 2)], &[Put(key(150), 1)]],
+        after: &[(key(600), 2), (key(150), 1)],
+    },
+    Case {
+        name: "a get and a walk beside the removal of a neighbour",
+        before: &[key(100), key(200), key(300)],
+        threads: &[&[Get(key(300), &[1]), Walk(1, &[key(100), key(300)])], &[Take(key(200))]],
+        after: &[(key(200), 0)],
+    },
+    Case {
+        name: "a new word beside a slot that becomes a layer",
+        before: &[(1, 1)],
+        threads: &[&[Replace((1, 1), 1, 2), Get((1, 1), &[2])], &[Put((1, 2), 1)]],
+        after: &[((1, 1), 2), ((1, 2), 1)],
+    },
+    Case {
+        name: "a get beside both",
+        before: &[(1, 1)],
+        threads: &[&[Replace((1, 1), 1, 2)], &[Get((1, 1), &[1, 2])], &[Put((1, 2), 1)]],
+        after: &[((1, 1), 2), ((1, 2), 1)],
+    },
+    Case {
+        name: "two keys that make a layer for a third",
+        before: &[(1, 1)],
+        threads: &[&[Put((1, 3), 1)], &[Put((1, 2), 1)]],
+        after: &[((1, 1), 1), ((1, 2), 1), ((1, 3), 1)],
+    },
+    Case {
+        name: "a new word beside an array that is copied",
+        before: &[(1, 1), (1, 2)],
+        threads: &[&[Replace((1, 1), 1, 2)], &[Get((1, 1), &[1, 2]), Get((1, 2), &[1])], &[Put((1, 3), 1)]],
+        after: &[((1, 1), 2), ((1, 2), 1), ((1, 3), 1)],
+    },
+    Case {
+        name: "a walk beside an array that becomes a tree",
+        before: &[(1, 1), (1, 2), (1, 0)],
+        threads: &[&[Walk(1, &[(1, 0), (1, 1), (1, 2)])], &[Put((1, 3), 1)]],
+        after: &[((1, 3), 1)],
+    },
+    Case {
+        name: "a new word beside an array that becomes a tree",
+        before: &[(1, 1), (1, 2), (1, 0)],
+        threads: &[&[Replace((1, 0), 1, 2), Get((1, 0), &[2])], &[Put((1, 3), 1)]],
+        after: &[((1, 0), 2), ((1, 3), 1)],
+    },
+];
+
+#[test]
+fn no_word_is_lost_and_every_fence_counts() {
+    assert!(!CASES.iter().any(fails));
+    let version = include_str!("../src/index/alex/version.rs");
+    let is_fence = |line: &str| line.trim_start().starts_with("fence(");
+    let fences: Vec<u32> =
+        version.lines().zip(1..).filter(|(line, _)| is_fence(line)).map(|(_, at)| at).collect();
+    assert_eq!(fences.len(), 2);
+    for line in fences {
+        LEFT_OUT.store(line, std::sync::atomic::Ordering::Relaxed);
+        assert!(CASES.iter().any(fails), "the fence at line {line} can be left out");
+    }
+}
