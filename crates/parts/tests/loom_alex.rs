@@ -145,7 +145,8 @@ const fn key(first: u64) -> Id {
     (first, 0)
 }
 
-/// A leaf of a tiny index has four slots here at first, and eight at most; an array of a layer has three keys.
+/// A leaf of a tiny index has four slots here at first, and eight at most; an array of a layer has three
+/// keys.
 static CASES: [Case; 17] = [
     Case {
         name: "a get of an absent lowest slice beside a gap at the left that is filled",
