@@ -8,7 +8,7 @@ use crate::failure::{Failure, Outcome, tell};
 use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use quipu::{Client, Design, Error, Levels, MediumKind, Options, Store};
+use quipu::{Client, Design, Error, Levels, MediumKind, Options, Store, Topology};
 use quipu_cli::transfer::DEFAULT;
 use quipu_lab::arguments::design;
 use quipu_lab::distinct::distinct;
@@ -164,13 +164,59 @@ pub struct PoolChoice {
     pub path: PathBuf,
     #[command(flatten)]
     pub levels: LevelsChoice,
+    #[command(flatten)]
+    pub parts: PartsChoice,
 }
 
 impl PoolChoice {
     /// The options to open it with, beside all others.
     pub fn options(&self) -> Options {
-        Options::new().levels(self.levels.told())
+        self.parts.told(Options::new().levels(self.levels.told()))
     }
+}
+
+/// The places of the parts of a pool, and the machine that they are in.
+#[derive(clap::Args)]
+pub struct PartsChoice {
+    /// Where a part of the pool is now, if it has moved; may be repeated. The pool itself is part 0.
+    #[arg(long = "part", value_name = "NUMBER=PATH", value_parser = numbered)]
+    moved: Vec<(usize, PathBuf)>,
+    #[command(flatten)]
+    pub topology: TopologyChoice,
+}
+
+impl PartsChoice {
+    /// Options with these places.
+    fn told(&self, options: Options) -> Options {
+        let placed = |options: Options, (number, path): &(usize, PathBuf)| options.part_at(*number, path);
+        self.topology.told(self.moved.iter().fold(options, placed))
+    }
+}
+
+/// The nodes of the machine.
+#[derive(clap::Args)]
+pub struct TopologyChoice {
+    /// The nodes of the machine with their processors and distances, such as "0:0-3;1:4-7@10,21/21,10", for a
+    /// pool of several parts. [default: QUIPU_TOPOLOGY, or as the system tells]
+    #[arg(long, value_name = "NODES")]
+    topology: Option<Topology>,
+}
+
+impl TopologyChoice {
+    /// Options with these nodes.
+    pub fn told(&self, options: Options) -> Options {
+        match &self.topology {
+            Some(topology) => options.topology(topology.clone()),
+            None => options,
+        }
+    }
+}
+
+fn numbered(text: &str) -> Result<(usize, PathBuf), String> {
+    let (number, path) =
+        text.split_once('=').ok_or("name its number and its place, such as 1=/mnt/pmem1/part")?;
+    let number = number.parse().map_err(|_| format!("{number:?} is no number of a part"))?;
+    Ok((number, path.into()))
 }
 
 /// The place of the levels of a pool.

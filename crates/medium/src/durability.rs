@@ -84,6 +84,17 @@ pub enum Survives {
     Unknown,
 }
 
+impl Survives {
+    /// The more it promises, the higher.
+    fn rank(self) -> u8 {
+        match self {
+            Survives::No => 0,
+            Survives::Unknown => 1,
+            Survives::Yes => 2,
+        }
+    }
+}
+
 /// An answer about one failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -235,6 +246,29 @@ impl Statement {
             os_crash,
             power_loss,
             evidence,
+        }
+    }
+}
+
+impl Statement {
+    /// The statement of a pool on both media: what both promise, on the evidence of both.
+    #[must_use]
+    pub fn and(self, other: &Statement) -> Statement {
+        let weaker = |own: Answer, other: &Answer| {
+            if other.survives.rank() < own.survives.rank() { other.clone() } else { own }
+        };
+        let mut evidence = self.evidence;
+        for line in &other.evidence {
+            if !evidence.contains(line) {
+                evidence.push(line.clone());
+            }
+        }
+        Statement {
+            process_crash: weaker(self.process_crash, &other.process_crash),
+            os_crash: weaker(self.os_crash, &other.os_crash),
+            power_loss: weaker(self.power_loss, &other.power_loss),
+            evidence,
+            ..self
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Errors of the medium, each worded with the next step of the reader.
 
+use crate::node::Node;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +55,22 @@ pub enum MediumError {
         what: &'static str,
         /// The words there are.
         choices: &'static str,
+    },
+    /// A thread cannot be kept on a node.
+    #[error(
+        "{node} has no processor that this process may use; name another node, or describe the machine anew (--topology)"
+    )]
+    NoProcessors {
+        /// The node.
+        node: Node,
+    },
+    /// The parts of a pool do not go together.
+    #[error("{path} cannot be a part of this pool: {reason}")]
+    Part {
+        /// The part.
+        path: PathBuf,
+        /// The obstacle, and the way around it.
+        reason: String,
     },
     /// A system call failed.
     #[error("{action} {path}: {source}")]

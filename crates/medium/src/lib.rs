@@ -28,6 +28,7 @@ mod map;
 mod node;
 mod region;
 pub mod sim;
+mod topology;
 mod words;
 
 pub use arch::{FlushKind, LINE};
@@ -35,5 +36,6 @@ pub use barrier::{all_threads_pass, lends_barriers};
 pub use durability::{Answer, Durability, Statement, Survives};
 pub use error::MediumError;
 pub use map::{Claim, Mapping, MediumKind, Pages, PmDevice, Probe, prefer_huge_pages, probe};
-pub use node::Node;
+pub use node::{Node, Span};
 pub use region::{Region, WORD};
+pub use topology::Topology;

@@ -1,6 +1,11 @@
-//! [`Node`]: a NUMA node, because memory of another node costs several times as much to reach.
+//! [`Node`]: a NUMA node, because memory of another node costs several times as much to reach. [`Span`]: the
+//! bytes of a region that lie on one.
 
+use crate::error::MediumError;
+use crate::region::Region;
+use crate::topology::Topology;
 use std::fmt;
+use std::sync::Arc;
 
 /// A NUMA node, by the number that the system gives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,5 +14,72 @@ pub struct Node(pub u16);
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "node {}", self.0)
+    }
+}
+
+/// A stretch of a region on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its node; `None` if neither the system nor the user tells.
+    pub node: Option<Node>,
+    /// Its first byte.
+    pub start: u64,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+impl Span {
+    /// The first byte behind it.
+    pub fn end(&self) -> u64 {
+        self.start + self.len
+    }
+}
+
+impl Region {
+    /// This region, whose bytes lie on several nodes of a machine.
+    pub(crate) fn spread(mut self, topology: Arc<Topology>) -> Region {
+        self.topology = Some(topology);
+        self
+    }
+
+    /// The stretches of the region, each on one node: its parts, in their order. Their first bytes are
+    /// multiples of 4096.
+    pub fn spans(&self) -> Vec<Span> {
+        match &self.sim {
+            Some(sim) => sim.spans(),
+            None => self.mapping().spans(),
+        }
+    }
+
+    /// The node that the caller runs on, where that makes a difference: `None` if all bytes are on one node.
+    pub fn current_node(&self) -> Option<Node> {
+        match &self.sim {
+            Some(sim) => Some(Node(sim.home_node())),
+            None => self.topology.as_ref().map(|topology| topology.current()),
+        }
+    }
+
+    /// How far the bytes of a node are from the processors of another; see [`Topology::distance`].
+    pub fn distance(&self, from: Node, to: Node) -> u16 {
+        match &self.topology {
+            Some(topology) => topology.distance(from, to),
+            None => u16::from(from != to),
+        }
+    }
+
+    /// Keeps this thread on the processors of a node. Nothing happens where all bytes are on one node; on the
+    /// simulator, the node becomes the task's home.
+    ///
+    /// # Errors
+    /// [`MediumError::NoProcessors`].
+    pub fn pin(&self, node: Node) -> Result<(), MediumError> {
+        match (&self.sim, &self.topology) {
+            (Some(sim), _) => {
+                sim.move_home(node.0);
+                Ok(())
+            }
+            (None, Some(topology)) => topology.pin(node),
+            (None, None) => Ok(()),
+        }
     }
 }

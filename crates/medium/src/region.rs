@@ -9,8 +9,8 @@ use crate::copy;
 use crate::durability::Statement;
 use crate::error::MediumError;
 use crate::map::{self, Claim, Mapping, MediumKind};
-use crate::node::Node;
 use crate::sim::Sim;
+use crate::topology::Topology;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -23,8 +23,10 @@ pub struct Region {
     base: *mut u8,
     len: u64,
     flush: FlushKind,
-    sim: Option<Arc<Sim>>,
+    pub(crate) sim: Option<Arc<Sim>>,
     mapping: Arc<Mapping>,
+    /// The nodes of the machine, if the bytes lie on several.
+    pub(crate) topology: Option<Arc<Topology>>,
 }
 
 // SAFETY: the pointer names a shared mapping kept alive by `mapping`; every safe access through it is either
@@ -44,7 +46,12 @@ impl Region {
 
     fn of(mapping: Arc<Mapping>, flush: FlushKind, sim: Option<Arc<Sim>>) -> Region {
         assert!(mapping.len().is_multiple_of(WORD), "a word that begins in the region ends in it");
-        Region { base: mapping.base(), len: mapping.len(), flush, sim, mapping }
+        Region { base: mapping.base(), len: mapping.len(), flush, sim, mapping, topology: None }
+    }
+
+    /// The mapping behind a region that nobody else has.
+    pub(crate) fn into_mapping(self) -> Option<Mapping> {
+        Arc::into_inner(self.mapping)
     }
 
     /// Length in bytes.
@@ -97,19 +104,6 @@ impl Region {
     /// The failures that writes survive here, with the evidence.
     pub fn statement(&self) -> Statement {
         if self.sim.is_some() { Statement::simulated() } else { self.mapping.statement().clone() }
-    }
-
-    /// The nodes that share the region, each an equal slice in this order.
-    pub fn nodes(&self) -> Vec<Node> {
-        match &self.sim {
-            Some(sim) => (0..sim.options().nodes).map(Node).collect(),
-            None => vec![self.mapping.node()],
-        }
-    }
-
-    /// The node that the caller runs on, where that makes a difference: `None` if all bytes are on one node.
-    pub fn current_node(&self) -> Option<Node> {
-        self.sim.as_ref().map(|sim| Node(sim.home_node()))
     }
 
     /// The identity of this boot of the machine. If it differs from that of the last run, the system stopped

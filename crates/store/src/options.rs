@@ -1,8 +1,11 @@
 //! [`Options`]: how a pool is created and opened.
 
+mod parts;
+
 use crate::settings::offset_map::OffsetMap;
 use crate::settings::techniques::Techniques;
 use crate::types::design::Design;
+use parts::Parts;
 use quipu_medium::{Durability, MediumKind};
 use quipu_parts::heap::chain::ChainTwin;
 use quipu_parts::heap::slots::SlotSettings;
@@ -83,6 +86,7 @@ pub struct Options {
     /// For proofs of the store.
     #[doc(hidden)]
     pub testing: Testing,
+    pub(crate) parts: Parts,
     /// The settings that were set by name, with their values.
     pub(crate) given: Vec<(&'static str, String)>,
 }
@@ -422,6 +426,7 @@ impl Default for Options {
             levels: Levels::default(),
             levels_of_damaged: Levels::default(),
             testing: Testing::default(),
+            parts: Parts::default(),
             given: Vec::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! `quipu create`: makes a pool, and says what it is good for.
 
 use super::info;
-use crate::args::{LevelsChoice, PoolMedium, pool_medium};
+use crate::args::{LevelsChoice, PoolMedium, TopologyChoice, pool_medium};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use clap::ValueEnum;
@@ -15,6 +15,7 @@ Examples:
   quipu create animals.pool --size 4G
   quipu create /mnt/pmem/animals.pool --size 64G --medium dax
   quipu create small.pool --size 16M --zone-size 16K --free-list volatile
+  quipu create /mnt/pmem0/wide.pool --size 128G --part /mnt/pmem1/wide.part
   quipu create slots.pool --size 1G --design viper --set form=fixed:16:200 --set offset-map=pm
 
 Fields of the JSON object: those of `quipu info`.";
@@ -45,6 +46,15 @@ pub struct Args {
     /// The medium below the pool: auto, dax, dram or file. `auto` finds out.
     #[arg(long, default_value = "auto", value_parser = pool_medium)]
     medium: PoolMedium,
+    /// A further part of the pool: a file to make, or a devdax device, best on another node; may be repeated.
+    /// The size is shared equally among all parts, the pool's own file included.
+    #[arg(long = "part", value_name = "PATH")]
+    parts: Vec<PathBuf>,
+    /// The nodes of all parts, the pool's own file first. [default: as the system tells]
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    nodes: Vec<u16>,
+    #[command(flatten)]
+    topology: TopologyChoice,
     #[command(flatten)]
     levels: LevelsChoice,
     /// The failures that an acknowledged write survives, on a file: process, interval, interval:MILLISECONDS
@@ -77,6 +87,7 @@ impl Args {
             .medium(self.medium.0)
             .durability(self.durability)
             .levels(self.levels.told())
+            .nodes(self.nodes.iter().copied())
             .with(|options| {
                 options.zone_size = self.zone_size;
                 options.free_list = match self.free_list {
@@ -84,6 +95,7 @@ impl Args {
                     FreeListChoice::Volatile => FreeList::Volatile,
                 }
             });
+        options = self.topology.told(self.parts.iter().fold(options, |options, part| options.part(part)));
         for (name, value) in &self.set {
             options = options.set(name, value)?;
             if !Setting::find(self.design, name)?.is_kept() {
@@ -93,13 +105,17 @@ impl Args {
             }
         }
         let store = Store::create(&self.pool, &options)?;
-        let (statement, stats) = (store.statement(), store.stats());
+        let (statement, stats, store_parts) = (store.statement(), store.stats(), store.parts().len());
         let object = info::object(&self.pool, &store, &statement)?;
         store.close()?;
         output::told(self.json, &object, || {
             let [pool_size, zone_size] = [stats.pool_bytes, stats.zone_bytes].map(size::human);
+            let parts = match store_parts {
+                1 => String::new(),
+                parts => format!(", {parts} parts"),
+            };
             format!(
-                "Created {}: {pool_size} in {} zones of {zone_size}, design {}.\n{}",
+                "Created {}: {pool_size} in {} zones of {zone_size}{parts}, design {}.\n{}",
                 self.pool.display(),
                 stats.zones,
                 self.design,

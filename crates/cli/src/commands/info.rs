@@ -5,7 +5,7 @@ use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::wrapped;
 use crate::{output, pool};
-use quipu::{Error, Statement, Stats, Store, Table, TableStats};
+use quipu::{Error, Part, Statement, Stats, Store, Table, TableStats};
 use quipu_cli::transfer::tables_of;
 use quipu_lab::size::human;
 use serde_json::{Map, Value, json};
@@ -23,7 +23,8 @@ index is in the pool), value_bytes (zones of large values), free_bytes (for puts
 (what puts leave to deletes and compaction), live_bytes, wanted_bytes (free for puts when compaction rests), utilization (live of usable, 0 \
 to 1), goal_zones (as wanted_bytes), owed_zones (missing to that), index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
 from_checkpoint, levels (an object: folder, files, bytes, records with superseded ones, debt_bytes that compaction is behind, dram_bytes; \
-null if the pool can have none), tables (a list of objects as of `quipu table list`; null if the design has none).";
+null if the pool can have none), parts (a list of objects: path, node, bytes, zones, free_zones), spills (zones and pieces of zones that were \
+taken of another node since open), tables (a list of objects as of `quipu table list`; null if the design has none).";
 
 /// Say what a pool is, what it holds, and which failures its contents survive.
 ///
@@ -98,6 +99,24 @@ fn tables(store: &Store) -> Result<Option<Vec<(Table, TableStats)>>, Error> {
     tables_of(store)?.map(|tables| table::sizes(store, tables)).transpose()
 }
 
+/// A part of the pool, for programs.
+fn part_object(part: &Part) -> Value {
+    json!({
+        "path": part.path.as_ref().map(|path| path.to_string_lossy()),
+        "node": part.node,
+        "bytes": part.bytes,
+        "zones": part.zones,
+        "free_zones": part.free_zones,
+    })
+}
+
+/// A part of the pool in words.
+fn part(part: &Part) -> String {
+    let path = part.path.as_deref().unwrap_or(Path::new("memory")).display();
+    let (bytes, node) = (human(part.bytes), part.node);
+    format!("{bytes} on node {node}, {} of {} zones free, {path}", part.free_zones, part.zones)
+}
+
 /// The description of a pool, for programs.
 pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Result<Value, Error> {
     let tables = tables(store)?;
@@ -138,6 +157,8 @@ pub fn object(pool: &Path, store: &Store, statement: &Statement) -> Result<Value
         "closed_cleanly": store.recovery().was_clean,
         "from_checkpoint": store.recovery().from_checkpoint,
         "levels": levels_object(store, &stats),
+        "parts": store.parts().iter().map(part_object).collect::<Vec<_>>(),
+        "spills": stats.spills,
         "tables": tables.map(objects),
     }))
 }
@@ -147,7 +168,10 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let described = pool::read(&self.pool, |store| {
             // The handle of a reader says of itself only that it writes nothing.
-            let statement = quipu_medium::probe(&self.pool.path)?.statement;
+            let mut statement = quipu_medium::probe(&self.pool.path)?.statement;
+            for path in store.parts().iter().skip(1).filter_map(|part| part.path.as_deref()) {
+                statement = statement.and(&quipu_medium::probe(path)?.statement);
+            }
             Ok(if self.json {
                 object(&self.pool.path, store, &statement)?.to_string()
             } else {
@@ -214,6 +238,10 @@ impl Args {
             ("limits", format!("keys of {}, values of {}", human(key), human(value))),
             ("last use", closed),
         ];
+        let parts = store.parts();
+        if parts.len() > 1 {
+            rows.push(("parts", parts.iter().map(part).collect::<Vec<_>>().join("\n")));
+        }
         if let Some(folder) = store.levels() {
             rows.push(("levels", levels(folder, &stats)));
         }

@@ -11,7 +11,7 @@ use super::error::BenchError;
 use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::target::bare;
-use quipu_medium::{Node, Region};
+use quipu_medium::Region;
 use quipu_parts::space::{
     FormatOptions, FreeListKind, ObjectId, ObjectPool, PoolSpec, SETTINGS_LEN, Space, SpaceError, ZoneId,
 };
@@ -87,7 +87,6 @@ impl Run<'_> {
             settings: [0; SETTINGS_LEN],
             features: &[],
             pools: if name == POOL { vec![spec] } else { Vec::new() },
-            nodes: vec![Node(0)],
             free_list: FreeListKind::Persistent,
             secret: [7; 32],
             boot_id: region.boot_id(),

@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::error::BenchError;
-use quipu_medium::{LINE, Node, Region};
+use quipu_medium::{LINE, Region};
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{
@@ -77,7 +77,6 @@ pub(super) fn chain_log(
             PoolSpec { id: ANCHOR, object_size: ANCHOR_LEN, count: 1 },
             PoolSpec { id: SUBTABLES, object_size: SUBTABLE_LEN, count: 1 },
         ],
-        nodes: vec![Node(0)],
         free_list: FreeListKind::Volatile,
         secret: [7; 32],
         boot_id: region.boot_id(),

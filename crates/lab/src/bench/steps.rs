@@ -19,7 +19,7 @@ use super::target::{bare, room};
 use crate::workload::{KeyShape, Permutation, Values};
 use quipu::Design;
 use quipu::internals::RecordForm;
-use quipu_medium::{Node, Region};
+use quipu_medium::Region;
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::slots::{Neighbor, Offset, SlotHeap};
 use quipu_parts::heap::{Clock, ClockSettings};
@@ -89,7 +89,6 @@ impl<'a> Parts<'a> {
             settings: [0; SETTINGS_LEN],
             features: &[],
             pools: Vec::new(),
-            nodes: vec![Node(0)],
             free_list: FreeListKind::Volatile,
             secret: [7; 32],
             boot_id: region.boot_id(),

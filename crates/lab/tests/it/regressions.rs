@@ -160,7 +160,6 @@ fn forged_geometry_and_clocks_are_refused() {
             settings: [0; _],
             features: &[],
             pools: Vec::new(),
-            nodes: region.nodes(),
             free_list: FreeListKind::Persistent,
             secret: [1; 32],
             boot_id: [2; 16],

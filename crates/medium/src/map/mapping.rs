@@ -1,49 +1,24 @@
 //! [`Mapping`]: bytes of a medium mapped into this process, and the system calls on them.
 
 use super::device::PmDevice;
-use super::filesystem::{is_tmpfs, parent};
 use super::kind::{MediumKind, Pages};
+use super::piece::{Backing, Piece};
 use crate::durability::Statement;
 use crate::error::MediumError;
-use crate::node::Node;
-use rustix::fs::{
-    AtFlags, CWD, FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, fstat, fsync, linkat, seek,
-};
+use crate::node::{Node, Span};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MremapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, mremap_fixed, msync,
+    munmap,
+};
 use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Size and alignment of a huge page, on both processors that we know.
-const HUGE: usize = 2 << 20;
-
-/// How a file or device is mapped.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BackingKind {
-    /// A file that is written to.
-    File,
-    /// A devdax device, which has neither storage to reserve nor a cache to write back.
-    Device,
-    /// A file that is only read: each page that this process changes becomes a copy of its own.
-    Private,
-}
-
-/// The file or device behind mapped bytes. The descriptor is held because the lock ends with it.
-pub(crate) struct Backing {
-    kind: BackingKind,
-    file: File,
-    path: PathBuf,
-}
-
-impl Backing {
-    pub(crate) fn new(kind: BackingKind, file: File, path: &Path) -> Backing {
-        Backing { kind, file, path: path.to_owned() }
-    }
-}
+pub(super) const HUGE: usize = 2 << 20;
 
 /// Bytes mapped into this process, unmapped and unlocked when dropped.
 ///
@@ -53,9 +28,9 @@ impl Backing {
 pub struct Mapping {
     base: *mut u8,
     len: u64,
-    backing: Option<Backing>,
+    /// One behind the other.
+    pieces: Vec<Piece>,
     statement: Statement,
-    node: Node,
     claimed: AtomicBool,
     /// A new file loses its name with the mapping, until the name is given for good.
     provisional: AtomicBool,
@@ -96,15 +71,23 @@ impl Mapping {
         self.len
     }
 
-    /// The file or device that is mapped; `None` for plain memory.
+    /// The file or device that is mapped, the first of several; `None` for plain memory.
     pub fn path(&self) -> Option<&Path> {
-        self.backing.as_ref().map(|backing| backing.path.as_path())
+        self.paths().next()
     }
 
-    /// The file that is mapped for writing; `None` for plain memory, a device, and a file that is only read.
-    fn shared(&self) -> Option<(&File, &PathBuf)> {
-        let backing = self.backing.as_ref().filter(|backing| backing.kind == BackingKind::File)?;
-        Some((&backing.file, &backing.path))
+    /// The files or devices that are mapped, in their order.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.pieces.iter().filter_map(Piece::path)
+    }
+
+    /// The parts of a range in each piece that it touches, with the offset in that piece.
+    fn each(&self, offset: u64, len: u64) -> impl Iterator<Item = (&Piece, u64, u64)> {
+        self.pieces.iter().filter_map(move |piece| {
+            let start = offset.max(piece.start);
+            let end = (offset + len).min(piece.start + piece.len);
+            (start < end).then(|| (piece, start - piece.start, end - start))
+        })
     }
 
     /// The failures that writes survive here.
@@ -112,15 +95,15 @@ impl Mapping {
         &self.statement
     }
 
-    /// The node that the memory is attached to; 0 where the system does not tell.
-    pub(crate) fn node(&self) -> Node {
-        self.node
+    /// See [`crate::Region::spans`].
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        self.pieces.iter().map(Piece::span).collect()
     }
 
     /// Zeroed memory of this process, with pages as the system likes.
     pub(crate) fn anonymous(len: u64) -> Result<Mapping, MediumError> {
-        let base = map_anonymous(len as usize)?;
-        Ok(Mapping::new(None, len, base, Statement::anonymous(), Node(0)))
+        let base = map_anonymous(len as usize, ProtFlags::READ | ProtFlags::WRITE)?;
+        Ok(Mapping::of_piece(None, len, base, Statement::anonymous(), None))
     }
 
     /// Zeroed memory of this process, with pages of the kind wanted.
@@ -130,19 +113,9 @@ impl Mapping {
             mapping.advise(Advice::LinuxNoHugepage);
             return Ok(mapping);
         }
-        // The system aligns to ordinary pages only, so a larger range is mapped and its ends are given back.
         let len = len as usize;
-        let wide = map_anonymous(len + HUGE)?;
-        let head = wide.align_offset(HUGE);
-        let base = wide.wrapping_add(head);
-        // SAFETY: both ends belong to the mapping just made and to nobody yet. `head` is below HUGE.
-        unsafe {
-            if head > 0 {
-                let _ = munmap(wide.cast(), head);
-            }
-            let _ = munmap(base.wrapping_add(len).cast(), HUGE - head);
-        }
-        let mapping = Mapping::new(None, len as u64, base, Statement::anonymous(), Node(0));
+        let base = map_aligned(len, ProtFlags::READ | ProtFlags::WRITE)?;
+        let mapping = Mapping::of_piece(None, len as u64, base, Statement::anonymous(), None);
         mapping.advise(Advice::LinuxHugepage);
         Ok(mapping)
     }
@@ -155,19 +128,70 @@ impl Mapping {
         statement: Statement,
         device: Option<&PmDevice>,
     ) -> Mapping {
-        let node = device.and_then(|device| device.node).unwrap_or_default();
-        let mapping = Mapping::new(Some(backing), len, base, statement, node);
+        let node = device.and_then(|device| device.node);
+        let mapping = Mapping::of_piece(Some(backing), len, base, statement, node);
         mapping.advise(Advice::LinuxDontFork);
         mapping
     }
 
-    fn new(backing: Option<Backing>, len: u64, base: *mut u8, statement: Statement, node: Node) -> Mapping {
+    fn of_piece(
+        backing: Option<Backing>,
+        len: u64,
+        base: *mut u8,
+        statement: Statement,
+        node: Option<Node>,
+    ) -> Mapping {
+        Mapping::new(vec![Piece { backing, start: 0, len, node }], len, base, statement)
+    }
+
+    /// Moves mappings of files or devices behind each other, in an address range that begins with a huge
+    /// page. Each but the last is whole huge pages long.
+    pub(super) fn joined(mut mappings: Vec<Mapping>, statement: Statement) -> Result<Mapping, MediumError> {
+        let len = mappings.iter().map(|mapping| mapping.len).sum();
+        let base = map_aligned(len as usize, ProtFlags::empty())?;
+        let provisional = mappings.iter_mut().any(|mapping| *mapping.provisional.get_mut());
+        let mut joined = Mapping::new(Vec::new(), len, base, statement);
+        joined.provisional = AtomicBool::new(provisional);
+        let mut start = 0;
+        for mapping in &mut mappings {
+            let (target, bytes) = (base.wrapping_add(start as usize), mapping.len as usize);
+            // SAFETY: the source is the whole of a mapping that only this function has, and the target is
+            // part of a range that was just reserved for this purpose and is not accessed before.
+            let moved = unsafe {
+                let flags = MremapFlags::MAYMOVE;
+                mremap_fixed(mapping.base.cast(), bytes, bytes, flags, target.cast())
+            };
+            let path = || mapping.path().unwrap_or(Path::new("anonymous memory"));
+            moved.map_err(|error| MediumError::io("move the mapping of", path(), error))?;
+            mapping.len = 0;
+            for piece in mapping.pieces.drain(..) {
+                joined.pieces.push(Piece { start: start + piece.start, ..piece });
+            }
+            start += bytes as u64;
+        }
+        joined.advise(Advice::LinuxDontFork);
+        Ok(joined)
+    }
+
+    /// Shortens a mapping of one file.
+    pub(super) fn cut(&mut self, len: u64) {
+        // SAFETY: the end of a mapping that only the caller has.
+        let _ = unsafe { munmap(self.base.wrapping_add(len as usize).cast(), (self.len - len) as usize) };
+        self.len = len;
+        self.pieces.iter_mut().for_each(|piece| piece.len = len);
+    }
+
+    /// Gives a mapping of one file the node that the user says it is on.
+    pub(super) fn set_node(&mut self, node: Node) {
+        self.pieces.iter_mut().for_each(|piece| piece.node = Some(node));
+    }
+
+    fn new(pieces: Vec<Piece>, len: u64, base: *mut u8, statement: Statement) -> Mapping {
         Mapping {
             base,
             len,
-            backing,
+            pieces,
             statement,
-            node,
             claimed: AtomicBool::new(false),
             provisional: AtomicBool::new(false),
             owner: process::id(),
@@ -185,106 +209,63 @@ impl Mapping {
         self.provisional.store(true, Ordering::Relaxed);
     }
 
-    /// See [`crate::Region::give_name`].
+    /// See [`crate::Region::give_name`]. The first piece gets its name last.
     pub(crate) fn give_name(&self) -> Result<(), MediumError> {
-        let Some((file, path)) = self.shared() else { return Ok(()) };
-        let name = |error: Errno| match error {
-            Errno::EXIST => MediumError::Exists { path: path.clone() },
-            error => MediumError::io("give its name to", path, error),
-        };
-        if fstat(file).map_err(name)?.st_nlink == 0 {
-            let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-            linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(name)?;
-        }
+        self.pieces.iter().rev().try_for_each(Piece::give_name)?;
         self.provisional.store(false, Ordering::Relaxed);
-        let folder =
-            File::open(parent(path)).map_err(|error| MediumError::io("open the folder of", path, error))?;
-        retry_on_intr(|| fsync(&folder))
-            .map_err(|error| MediumError::io("make durable the name of", path, error))
+        Ok(())
     }
 
     /// See [`crate::Region::reserve`].
     pub(crate) fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        let Some((file, path)) = self.shared() else { return Ok(()) };
-        if len == 0 {
-            return Ok(());
-        }
-        match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), offset, len)) {
-            Ok(()) => Ok(()),
-            Err(Errno::NOSPC | Errno::DQUOT) => {
-                Err(MediumError::DiskFull { path: path.clone(), needed: len })
-            }
-            // Writing zeros instead would overwrite data: such file systems do not tell holes from data.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(MediumError::unsuitable(
-                path,
-                self.statement.medium.name(),
-                "its file system cannot set storage aside, so that a full disk would end the process; \
-                 use one that has fallocate, such as ext4, xfs, btrfs or tmpfs",
-            )),
-            Err(error) => Err(MediumError::io("reserve storage for", path, error)),
-        }
+        let medium = self.statement.medium;
+        self.each(offset, len).try_for_each(|(piece, offset, len)| piece.reserve(offset, len, medium))
     }
 
     /// See [`crate::Region::is_read_only`].
     pub(crate) fn is_private(&self) -> bool {
-        self.backing.as_ref().is_some_and(|backing| backing.kind == BackingKind::Private)
-    }
-
-    /// The mapped file, written to or only read; `None` for plain memory and a device.
-    fn file(&self) -> Option<&File> {
-        let backing = self.backing.as_ref().filter(|backing| backing.kind != BackingKind::Device);
-        backing.map(|backing| &backing.file)
+        self.pieces.iter().any(Piece::is_private)
     }
 
     /// See [`crate::Region::is_sparse`].
     pub(crate) fn is_sparse(&self) -> bool {
-        self.file().is_some() && self.statement.medium != MediumKind::Dax
+        self.pieces.iter().any(|piece| piece.file().is_some()) && self.statement.medium != MediumKind::Dax
     }
 
     /// See [`crate::Region::reads_take_storage`].
     pub(crate) fn reads_take_storage(&self) -> bool {
-        self.file().is_some_and(|file| is_tmpfs(file).unwrap_or(false))
+        self.pieces.iter().any(Piece::reads_take_storage)
     }
 
     /// See [`crate::Region::discard`].
     pub(crate) fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        let Some((file, path)) = self.shared() else { return Ok(()) };
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match retry_on_intr(|| fallocate(file, flags, offset, len)) {
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-            Err(error) => Err(MediumError::io("give storage back of", path, error)),
-        }
+        self.each(offset, len).try_for_each(|(piece, offset, len)| piece.discard(offset, len))
     }
 
     /// See [`crate::Region::has_data`].
     pub(crate) fn has_data(&self, offset: u64, len: u64) -> bool {
-        let Some(file) = self.file() else { return true };
-        match seek(file, SeekFrom::Data(offset)) {
-            Ok(data) => data < offset + len,
-            // There is none behind this place; a file system that cannot tell says something else.
-            Err(error) => error != Errno::NXIO,
-        }
+        self.each(offset, len).any(|(piece, offset, len)| piece.has_data(offset, len))
     }
 
     /// See [`crate::Region::sync`].
     pub(crate) fn sync(&self) -> Result<(), MediumError> {
-        let Some((file, path)) = self.shared() else { return Ok(()) };
-        // SAFETY: the whole of a live mapping; msync reads it only.
-        unsafe { msync(self.base.cast(), self.len as usize, MsyncFlags::SYNC) }
-            .and_then(|()| retry_on_intr(|| fsync(file)))
-            .map_err(|error| MediumError::io("write back", path, error))
+        self.write_back(0, self.len)?;
+        self.pieces.iter().try_for_each(Piece::sync)
     }
 
     /// See [`crate::Region::write_back`].
     pub(crate) fn write_back(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        let Some((_, path)) = self.shared() else { return Ok(()) };
         let page = rustix::param::page_size() as u64;
-        let start = offset / page * page;
-        let address = self.base.wrapping_add(start as usize);
-        // SAFETY: in bounds (checked by the region) of a live mapping, from the start of a page; msync reads
-        // it only.
-        unsafe { msync(address.cast(), (offset + len - start) as usize, MsyncFlags::SYNC) }
-            .map_err(|error| MediumError::io("write back", path, error))
+        for (piece, offset, len) in self.each(offset, len) {
+            let Some((_, path)) = piece.shared() else { continue };
+            let start = offset / page * page;
+            let address = self.base.wrapping_add((piece.start + start) as usize);
+            // SAFETY: in bounds (checked by the region) of a live mapping, from the start of a page; msync
+            // reads it only.
+            unsafe { msync(address.cast(), (offset + len - start) as usize, MsyncFlags::SYNC) }
+                .map_err(|error| MediumError::io("write back", path, error))?;
+        }
+        Ok(())
     }
 
     /// See [`crate::Region::prefault`].
@@ -322,27 +303,35 @@ impl Drop for Mapping {
         if self.owner != process::id() {
             return;
         }
-        // SAFETY: the range was mapped for this value alone, and no Region outlives its Mapping.
-        let _ = unsafe { munmap(self.base.cast(), self.len as usize) };
-        if *self.provisional.get_mut()
-            && let Some((_, path)) = self.shared()
-        {
-            let _ = std::fs::remove_file(path);
+        if self.len > 0 {
+            // SAFETY: the range was mapped for this value alone, and no Region outlives its Mapping.
+            let _ = unsafe { munmap(self.base.cast(), self.len as usize) };
         }
-        // Closing would do it too, but not while a child that is just being started holds a copy of the
-        // descriptor.
-        if let Some(backing) = &self.backing {
-            let _ = flock(&backing.file, FlockOperation::Unlock);
-        }
+        let removes = *self.provisional.get_mut();
+        self.pieces.iter().for_each(|piece| piece.unlock(removes));
     }
 }
 
-fn map_anonymous(len: usize) -> Result<*mut u8, MediumError> {
+fn map_anonymous(len: usize, protection: ProtFlags) -> Result<*mut u8, MediumError> {
     // SAFETY: a fresh anonymous mapping aliases nothing.
-    let base = unsafe {
-        mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-    };
+    let base = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, MapFlags::PRIVATE) };
     base.map(<*mut _>::cast).map_err(|error| MediumError::io("map", Path::new("anonymous memory"), error))
+}
+
+/// Anonymous memory that begins with a huge page. The system aligns to ordinary pages only, so a larger range
+/// is mapped and its ends are given back.
+fn map_aligned(len: usize, protection: ProtFlags) -> Result<*mut u8, MediumError> {
+    let wide = map_anonymous(len + HUGE, protection)?;
+    let head = wide.align_offset(HUGE);
+    let base = wide.wrapping_add(head);
+    // SAFETY: both ends belong to the mapping just made and to nobody yet. `head` is below HUGE.
+    unsafe {
+        if head > 0 {
+            let _ = munmap(wide.cast(), head);
+        }
+        let _ = munmap(base.wrapping_add(len).cast(), HUGE - head);
+    }
+    Ok(base)
 }
 
 /// Maps a file or device for sharing. With `sync`, a store that has been flushed needs nothing more from the

@@ -15,6 +15,8 @@ mod kind;
 mod lock;
 mod mapping;
 mod open;
+mod parts;
+mod piece;
 mod probe;
 mod read_only;
 mod system;

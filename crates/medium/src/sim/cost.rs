@@ -10,6 +10,12 @@ use std::ops::Sub;
 /// Most DIMMs over all nodes that are counted apart.
 pub const MAX_DIMMS: usize = 32;
 
+/// Most nodes that are modelled.
+pub const MAX_NODES: usize = 4;
+
+/// Counts by the node of the task, then by that of the bytes.
+pub type ByNodes = [[u64; MAX_NODES]; MAX_NODES];
+
 /// Counts since the region was made. The difference of two is the cost of the operations between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -42,6 +48,10 @@ pub struct Cost {
     pub lines_written: u64,
     /// Of those, lines on another node.
     pub remote_lines_written: u64,
+    /// Lines read, by nodes.
+    pub read_by_nodes: ByNodes,
+    /// Lines written, by nodes.
+    pub written_by_nodes: ByNodes,
     /// Bytes that the media write: 256 for each block that enters a DIMM's write-combining buffer.
     pub media_write_bytes: u64,
     /// Lines that arrived at each DIMM, nodes one after the other.
@@ -89,7 +99,12 @@ impl Sub for Cost {
         for (lines, before) in dimm_lines.iter_mut().zip(earlier.dimm_lines) {
             *lines -= before;
         }
+        let by_nodes = |now: ByNodes, before: ByNodes| {
+            std::array::from_fn(|from| std::array::from_fn(|to| now[from][to] - before[from][to]))
+        };
         Cost {
+            read_by_nodes: by_nodes(self.read_by_nodes, earlier.read_by_nodes),
+            written_by_nodes: by_nodes(self.written_by_nodes, earlier.written_by_nodes),
             words_stored: self.words_stored - earlier.words_stored,
             failed_swaps: self.failed_swaps - earlier.failed_swaps,
             flushes: self.flushes - earlier.flushes,

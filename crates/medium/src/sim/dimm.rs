@@ -8,8 +8,9 @@
 //! attributes the bytes to the operation that caused them. A block that comes back after it left is charged
 //! again.
 
-use super::cost::{Cost, MAX_DIMMS};
+use super::cost::{Cost, MAX_DIMMS, MAX_NODES};
 use crate::arch::LINE;
+use crate::node::{Node, Span};
 
 /// Bytes that the media write at once (an Optane "XPLine").
 pub const MEDIA_BLOCK: u64 = 256;
@@ -23,22 +24,35 @@ pub(crate) struct Geometry {
     nodes: u16,
     dimms: u16,
     slice: u64,
+    len: u64,
 }
 
 impl Geometry {
     pub(crate) fn new(len: u64, nodes: u16, dimms: u16) -> Geometry {
         assert!(nodes > 0 && dimms > 0, "a region has at least one node and one DIMM");
+        assert!(usize::from(nodes) <= MAX_NODES, "at most {MAX_NODES} nodes are modelled");
         assert!(
             usize::from(nodes) * usize::from(dimms) <= MAX_DIMMS,
             "at most {MAX_DIMMS} DIMMs are modelled"
         );
         let slice = (len / u64::from(nodes)).next_multiple_of(INTERLEAVE).max(INTERLEAVE);
-        Geometry { nodes, dimms, slice }
+        Geometry { nodes, dimms, slice, len }
     }
 
     #[inline]
     pub(crate) fn node(&self, offset: u64) -> u16 {
         if self.nodes == 1 { 0 } else { ((offset / self.slice) as u16).min(self.nodes - 1) }
+    }
+
+    /// The slices of the nodes, in their order.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let start = |node: u16| (self.slice * u64::from(node)).min(self.len);
+        let end = |node: u16| if node + 1 == self.nodes { self.len } else { start(node + 1) };
+        let span = |node: u16| {
+            let (start, end) = (start(node), end(node));
+            Span { node: Some(Node(node)), start, len: end - start }
+        };
+        (0..self.nodes).map(span).collect()
     }
 
     fn dimm(&self, offset: u64) -> usize {

@@ -164,7 +164,9 @@ impl Memory {
     #[inline]
     fn note_written(&mut self, node: u16, line: u64) {
         self.cost.lines_written += 1;
-        self.cost.remote_lines_written += u64::from(self.geometry.node(line * LINE) != node);
+        let owner = self.geometry.node(line * LINE);
+        self.cost.remote_lines_written += u64::from(owner != node);
+        self.cost.written_by_nodes[usize::from(node)][usize::from(owner)] += 1;
     }
 
     /// A bulk write, ordinary or non-temporal.
@@ -351,11 +353,15 @@ impl Memory {
         if self.geometry.node(offset) != home {
             self.cost.remote_reads += 1;
         }
-        if self.geometry.node(offset) == self.geometry.node(last * LINE) {
-            self.cost.remote_lines_read += if self.geometry.node(offset) != home { lines } else { 0 };
+        let mut read = |owner: u16, lines: u64| {
+            self.cost.remote_lines_read += if owner != home { lines } else { 0 };
+            self.cost.read_by_nodes[usize::from(home)][usize::from(owner)] += lines;
+        };
+        let owner = self.geometry.node(offset);
+        if owner == self.geometry.node(last * LINE) {
+            read(owner, lines);
         } else {
-            let remote = (first..=last).filter(|line| self.geometry.node(line * LINE) != home).count();
-            self.cost.remote_lines_read += remote as u64;
+            (first..=last).for_each(|line| read(self.geometry.node(line * LINE), 1));
         }
     }
 

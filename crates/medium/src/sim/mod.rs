@@ -35,7 +35,7 @@ mod simulator;
 mod snapshot;
 
 pub use arena::SimArena;
-pub use cost::{Cost, MAX_DIMMS};
+pub use cost::{ByNodes, Cost, MAX_DIMMS, MAX_NODES};
 pub use dimm::MEDIA_BLOCK;
 pub use image::{Difference, Image};
 pub use observer::{Event, EventKind, Observer};

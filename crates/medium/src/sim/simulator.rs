@@ -17,6 +17,7 @@ use super::snapshot::Snapshot;
 use crate::arch::LINE;
 use crate::error::MediumError;
 use crate::map::Mapping;
+use crate::node::Span;
 use crate::region::{Region, WORD};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -98,6 +99,16 @@ impl Sim {
     pub fn set_node(&self, task: u32, node: u16) {
         assert!(node < self.options.nodes, "node {node} of {}", self.options.nodes);
         self.memory.hold().set_node(task, node);
+    }
+
+    /// Gives the calling task a home node.
+    pub(crate) fn move_home(&self, node: u16) {
+        self.set_node(sched::task_id(), node);
+    }
+
+    /// See [`crate::Region::spans`].
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        self.memory.hold().geometry.spans()
     }
 
     /// The home node of the calling task.

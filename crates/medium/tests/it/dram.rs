@@ -1,6 +1,6 @@
 //! Plain memory as a medium: the region's operations on real memory.
 
-use quipu_medium::{Durability, FlushKind, MediumError, MediumKind, Node, Pages, Region, Survives};
+use quipu_medium::{Durability, FlushKind, MediumError, MediumKind, Pages, Region, Span, Survives};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn region(len: u64) -> Region {
@@ -105,7 +105,8 @@ fn memory_says_that_it_keeps_nothing() {
         let region = Region::dram(8 << 20, pages).unwrap();
         assert_eq!(region.kind(), MediumKind::Dram);
         assert_eq!(Some(region.flush_kind()), FlushKind::detect());
-        assert_eq!(region.nodes(), [Node(0)]);
+        assert_eq!(region.spans(), [Span { node: None, start: 0, len: 8 << 20 }]);
+        assert_eq!(region.current_node(), None);
         let statement = region.statement();
         assert_eq!(statement.durability, Durability::Process);
         assert_eq!(statement.process_crash.survives, Survives::No);

@@ -3,6 +3,7 @@
 mod dram;
 mod file;
 mod memory_file;
+mod parts;
 mod read_only;
 mod sim_cost;
 mod sim_images;

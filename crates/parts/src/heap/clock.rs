@@ -202,7 +202,7 @@ impl Clock {
 mod tests {
     use super::*;
     use crate::space::{FormatOptions, FreeListKind};
-    use quipu_medium::{Node, Pages, Region};
+    use quipu_medium::{Pages, Region};
 
     fn space() -> Space {
         let options = FormatOptions {
@@ -211,7 +211,6 @@ mod tests {
             settings: [0; _],
             features: &[],
             pools: Vec::new(),
-            nodes: vec![Node(0)],
             free_list: FreeListKind::Persistent,
             secret: [1; 32],
             boot_id: [7; 16],

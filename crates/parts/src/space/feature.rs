@@ -37,9 +37,17 @@ impl Feature {
     pub const CHECKED_CHILDREN: Feature =
         Feature { bit: 3, before: "separators of FAST&FAIR without a check" };
 
+    /// The pool has several parts, each with a header. A pool of any design may or may not have it.
+    pub(super) const PARTS: Feature = Feature { bit: 4, before: "one part" };
+
     /// All features that this release knows, in the order of their bits.
-    pub const ALL: &[Feature] =
-        &[Feature::CHECKED_USED, Feature::MARKED_NODES, Feature::MARKED_BUCKETS, Feature::CHECKED_CHILDREN];
+    pub const ALL: &[Feature] = &[
+        Feature::CHECKED_USED,
+        Feature::MARKED_NODES,
+        Feature::MARKED_BUCKETS,
+        Feature::CHECKED_CHILDREN,
+        Feature::PARTS,
+    ];
 
     /// Its bit in the incompatible word.
     pub const fn word(self) -> u64 {
@@ -58,12 +66,17 @@ pub(super) const fn word_of(features: &[Feature]) -> u64 {
 }
 
 impl Superblock {
+    /// Whether the pool has several parts.
+    pub fn has_parts(&self) -> bool {
+        self.incompatible.get() & Feature::PARTS.word() != 0
+    }
+
     /// Whether the pool has these features and no others.
     ///
     /// # Errors
     /// [`SpaceError::OlderFormat`] names missing features, [`SpaceError::UnknownFeatures`] surplus ones.
     pub fn require(&self, features: &[Feature]) -> Result<(), SpaceError> {
-        let has = self.incompatible.get();
+        let has = self.incompatible.get() & !Feature::PARTS.word();
         let beyond = has & !word_of(features);
         if beyond != 0 {
             return Err(SpaceError::UnknownFeatures { bits: beyond });
@@ -89,11 +102,12 @@ mod tests {
     fn a_pool_has_the_features_of_its_design_and_no_others() {
         let mut superblock = Superblock::blank();
         assert!(superblock.require(&[]).is_ok());
-        let error = superblock.require(Feature::ALL).expect_err("of the first form").to_string();
-        assert!(Feature::ALL.iter().all(|feature| error.contains(feature.before)), "{error}");
+        let of_designs = &Feature::ALL[..4];
+        let error = superblock.require(of_designs).expect_err("of the first form").to_string();
+        assert!(of_designs.iter().all(|feature| error.contains(feature.before)), "{error}");
         superblock.incompatible.set(word_of(Feature::ALL));
-        assert!(superblock.require(Feature::ALL).is_ok());
-        let beyond = superblock.require(&Feature::ALL[1..]);
+        assert!(superblock.require(of_designs).is_ok() && superblock.has_parts());
+        let beyond = superblock.require(&of_designs[1..]);
         assert!(matches!(beyond, Err(SpaceError::UnknownFeatures { bits: 1 })), "{beyond:?}");
     }
 }

@@ -4,6 +4,7 @@ use super::error::SpaceError;
 use super::free_list::{FreeList, FreeListKind};
 use super::layout::{self, FormatOptions};
 use super::object_pool::{self, ObjectPool};
+use super::part_header::{self, PART_HEADER_LEN};
 use super::recovery::{SpaceRecovery, repair};
 use super::superblock::{self, COPY_LEN, COPY_OFFSETS, Superblock};
 use super::zone_pool::{self, ZonePool};
@@ -36,18 +37,23 @@ impl Space {
     /// [`SpaceError::Options`] and [`SpaceError::TooSmall`] before anything is changed;
     /// [`SpaceError::Medium`] if there is no storage for the metadata.
     pub fn format(region: Region, options: &FormatOptions) -> Result<Space, SpaceError> {
-        let plan = layout::plan(region.len(), options)?;
+        let plan = layout::plan(&region.spans(), options)?;
+        let paths = part_header::encode(region.mapping().paths())?;
         let claim = region.claim()?;
         // Object pools are used without further reservations, so their objects are reserved with the
         // metadata.
         let first_extent =
             plan.extents().first().map_or(superblock::SUPERBLOCK_END, |extent| extent.start.get());
         region.reserve(0, first_extent)?;
+        for (_, at) in part_header::places(&plan) {
+            region.reserve(at, PART_HEADER_LEN)?;
+        }
         for extent in plan.extents() {
             // The gap between the table and the first zone only aligns the zone and needs no storage.
             region.reserve(extent.start.get(), zone_pool::table_len(extent))?;
         }
         superblock::erase(&region);
+        part_header::format(&region, &plan, &region.spans(), &paths);
         for entry in plan.pools() {
             object_pool::format(&region, &plan, entry, options.free_list);
         }
@@ -69,6 +75,14 @@ impl Space {
         let found = superblock::find(region)?;
         layout::verify(&found.superblock)?;
         Ok(found.superblock)
+    }
+
+    /// The superblock of a pool that may be damaged, truncated, or have further parts.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none that this release knows.
+    pub fn superblock_of(region: &Region) -> Result<Superblock, SpaceError> {
+        Ok(superblock::newest(region)?.superblock)
     }
 
     /// Opens a pool and reclaims objects that an earlier run had gotten and not committed. All metadata is
@@ -99,6 +113,7 @@ impl Space {
             bits => return Err(SpaceError::UnknownFeatures { bits }),
         }
         layout::verify(&superblock)?;
+        part_header::verify(&region, &superblock, found.other_lost)?;
         verify_metadata(&region, &superblock).try_for_each(|part| part)?;
 
         // The newest copy may still be only in the processor's cache, if a process that has died wrote it.
@@ -139,6 +154,7 @@ impl Space {
         if tables.chain(objects).any(|end| end > found_len) {
             return Err(truncated());
         }
+        wrong.extend(part_header::verify(&region, &superblock, found.other_lost).err());
         wrong.extend(verify_metadata(&region, &superblock).filter_map(Result::err));
         let space = Space::assemble(region, claim, superblock, found.copy);
         wrong.extend(space.compare_digest().err());
@@ -208,8 +224,16 @@ impl Space {
             self.region.fence();
         }
         next.seal();
-        let other = 1 - current.copy;
+        let (other, begins) = (1 - current.copy, next.run != current.superblock.run);
+        if begins {
+            part_header::note_run(&self.region, &next, false);
+        }
         superblock::write_copy(&self.region, other, &next);
+        if begins && next.has_parts() {
+            // On a file, a refusal matters only after a crash of the system.
+            let _ = self.write_back_superblock();
+            part_header::note_run(&self.region, &next, true);
+        }
         *current = Current { superblock: next, copy: other };
     }
 

@@ -7,9 +7,10 @@
 use super::error::SpaceError;
 use super::feature::{Feature, word_of};
 use super::free_list::{FreeListKind, MAX_OBJECTS, WORD_LEN};
+use super::part_header::{self, PART_HEADER_LEN};
 use super::pool_header::{HEADER_LEN, ZoneEntry};
 use super::superblock::{MAX_EXTENTS, MAX_POOLS, SETTINGS_LEN, SUPERBLOCK_END, Superblock};
-use quipu_medium::{LINE, Node};
+use quipu_medium::{LINE, Span};
 use std::ops::Range;
 
 /// Unit in which extents start and zones are sized: a page.
@@ -45,9 +46,6 @@ pub struct FormatOptions {
     pub features: &'static [Feature],
     /// Object pools, up to 8.
     pub pools: Vec<PoolSpec>,
-    /// NUMA nodes, up to 16. The space behind the object pools is split evenly into one extent for each, in
-    /// order.
-    pub nodes: Vec<Node>,
     /// Where the free lists are kept.
     pub free_list: FreeListKind,
     /// Random bytes, never reused for another pool.
@@ -56,23 +54,28 @@ pub struct FormatOptions {
     pub boot_id: [u8; 16],
 }
 
-/// Lays out a pool of `len` bytes.
-pub(super) fn plan(len: u64, options: &FormatOptions) -> Result<Superblock, SpaceError> {
-    check_options(options)?;
+/// Lays out a pool over these parts, up to 16, which begin at 0 and follow each other. Each has an extent;
+/// the object pools are in the first.
+pub(super) fn plan(spans: &[Span], options: &FormatOptions) -> Result<Superblock, SpaceError> {
+    check_options(spans, options)?;
+    let len = spans.last().map_or(0, Span::end);
     let mut superblock = Superblock::blank();
     superblock.design.set(options.design);
     superblock.settings = options.settings;
-    superblock.incompatible.set(word_of(options.features));
+    let parts = spans.len() as u64;
+    let header = if parts > 1 { PART_HEADER_LEN } else { 0 };
+    let several = if parts > 1 { Feature::PARTS.word() } else { 0 };
+    superblock.incompatible.set(word_of(options.features) | several);
     superblock.secret = options.secret;
     superblock.boot_id = options.boot_id;
     superblock.pool_len.set(len);
     superblock.zone_size.set(options.zone_size);
     superblock.zone_free_list.set(options.free_list.word());
     superblock.pool_count.set(options.pools.len() as u32);
-    superblock.extent_count.set(options.nodes.len() as u32);
+    superblock.extent_count.set(spans.len() as u32);
 
     let too_small = |needed| SpaceError::TooSmall { needed, found: len };
-    let mut end = SUPERBLOCK_END;
+    let mut end = SUPERBLOCK_END + header;
     for (entry, spec) in superblock.pools.iter_mut().zip(&options.pools) {
         let metadata = end.next_multiple_of(LINE);
         let objects =
@@ -88,15 +91,14 @@ pub(super) fn plan(len: u64, options: &FormatOptions) -> Result<Superblock, Spac
     }
 
     let first_extent = end.next_multiple_of(PAGE);
-    let extents = options.nodes.len() as u64;
-    let share = len.saturating_sub(first_extent) / extents / PAGE * PAGE;
     let mut zones = 0;
-    for (number, node) in options.nodes.iter().enumerate() {
-        let start = first_extent + number as u64 * share;
+    for (number, span) in spans.iter().enumerate() {
+        let start = if number == 0 { first_extent } else { span.start + header };
+        let share = span.end().saturating_sub(start) / PAGE * PAGE;
         let (first, count) = zones_of(start, share, options.zone_size);
         if count == 0 {
-            let one = (PAGE + zone_alignment(options.zone_size)).saturating_add(options.zone_size);
-            return Err(too_small(one.saturating_mul(extents).saturating_add(first_extent)));
+            let one = (2 * PAGE + zone_alignment(options.zone_size)).saturating_add(options.zone_size);
+            return Err(too_small(one.saturating_add(first_extent).saturating_mul(parts)));
         }
         let total = u64::from(zones) + count;
         if total > MAX_OBJECTS {
@@ -108,7 +110,7 @@ pub(super) fn plan(len: u64, options: &FormatOptions) -> Result<Superblock, Spac
         entry.zones.set(first);
         entry.first_zone.set(zones);
         entry.zone_count.set(count as u32);
-        entry.node.set(node.0);
+        entry.node.set(span.node.unwrap_or_default().0);
         zones = total as u32;
     }
     superblock.zone_count.set(zones);
@@ -118,13 +120,16 @@ pub(super) fn plan(len: u64, options: &FormatOptions) -> Result<Superblock, Spac
     Ok(superblock)
 }
 
-fn check_options(options: &FormatOptions) -> Result<(), SpaceError> {
+fn check_options(spans: &[Span], options: &FormatOptions) -> Result<(), SpaceError> {
     let refuse = |reason| Err(SpaceError::Options { reason });
     if options.zone_size == 0 || !options.zone_size.is_multiple_of(PAGE) {
         return refuse("the zone size must be a multiple of 4096");
     }
-    if options.nodes.is_empty() || options.nodes.len() > MAX_EXTENTS {
-        return refuse("name between 1 and 16 NUMA nodes");
+    if spans.is_empty() || spans.len() > MAX_EXTENTS {
+        return refuse("a pool has between 1 and 16 parts");
+    }
+    if spans.iter().any(|span| !span.start.is_multiple_of(PAGE)) {
+        return refuse("each part must begin at a multiple of 4096");
     }
     if options.pools.len() > MAX_POOLS {
         return refuse("there can be at most 8 object pools");
@@ -179,8 +184,11 @@ pub(super) fn verify(superblock: &Superblock) -> Result<(), SpaceError> {
     )?;
     rule(superblock.pool_count.get() <= MAX_POOLS as u32, "there are more than 8 object pools")?;
 
+    let several = superblock.extent_count.get() > 1;
+    rule(superblock.has_parts() == several, "the number of extents and that of parts differ")?;
     let mut ranges: Vec<Range<u64>> = Vec::new();
     ranges.push(0..SUPERBLOCK_END);
+    ranges.extend(part_header::places(superblock).map(|(_, at)| at..at + PART_HEADER_LEN));
     for entry in superblock.pools() {
         let (size, count) = (entry.object_size.get(), entry.count.get());
         rule(size != 0 && size.is_multiple_of(LINE), "an object size is no multiple of 64")?;

@@ -1,6 +1,7 @@
 //! The fields of every structure on the medium, derived from the structures themselves. A test holds the
 //! description of the format against them.
 
+use super::part_header::PartHeader;
 use super::pool_header::{PoolHeader, ZoneEntry};
 use super::superblock::{CheckpointEntry, ExtentEntry, PoolEntry, Superblock};
 use crate::table;
@@ -18,5 +19,6 @@ pub fn format_tables() -> Vec<Table> {
         table!(PoolHeader: checksum, objects, object_size, count, id, kind, free_list, node, reserved_a, head,
             reserved_b),
         table!(ZoneEntry: index, location),
+        table!(PartHeader: checksum, magic, pool, number, count, reserved_a, raised, confirmed, reserved_b, lens, paths),
     ]
 }

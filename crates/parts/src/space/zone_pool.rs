@@ -12,11 +12,11 @@ use super::handle::Space;
 use super::kept_storage::{KEPT, KeptStorage, Search};
 use super::pool_header::{HEADER_LEN, PoolHeader, ZoneEntry};
 use super::recovery::examine;
-use super::superblock::{ExtentEntry, Superblock};
+use super::superblock::{ExtentEntry, MAX_EXTENTS, Superblock};
 use crate::sync::Waiter;
 use quipu_medium::{Node, Region};
 use std::hash::Hasher;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use twox_hash::XxHash3_64;
 
 /// A zone, by number: persistent references name it so. The number is stable for the life of the pool.
@@ -30,7 +30,7 @@ const LOCATION_AT: u64 = std::mem::offset_of!(ZoneEntry, location) as u64;
 
 pub(super) struct ZoneExtent {
     first_zone: u32,
-    node: u16,
+    node: Node,
     pub(super) list: FreeList,
 }
 
@@ -41,6 +41,8 @@ pub(super) struct ZonePool {
     offsets: Box<[u64]>,
     /// Zones that are on a list, or skipped by a Get that is under way, and not promised to one.
     free: AtomicU32,
+    /// Zones of another node than the one that was wanted, and pieces of such.
+    spilled: AtomicU64,
     pub(super) storage: KeptStorage,
 }
 
@@ -68,15 +70,25 @@ impl ZonePool {
         let zone_size = superblock.zone_size();
         let mut extents = Vec::new();
         let mut offsets = Vec::new();
-        for entry in superblock.extents() {
+        let (entries, spans) = (superblock.extents(), region.spans());
+        for (number, entry) in entries.iter().enumerate() {
+            // A device may have moved to another node since the pool was made.
+            let told = spans.get(number).filter(|_| spans.len() == entries.len()).and_then(|span| span.node);
+            let node = told.unwrap_or(Node(entry.node.get()));
             let list = examine(table_words(region, entry), kind);
             let first = entry.zones.get();
             offsets.extend((0..u64::from(list.count())).map(|index| first + index * zone_size));
-            extents.push(ZoneExtent { first_zone: entry.first_zone.get(), node: entry.node.get(), list });
+            extents.push(ZoneExtent { first_zone: entry.first_zone.get(), node, list });
         }
         let free = extents.iter().map(|extent| extent.list.free()).sum();
-        let storage = KeptStorage::default();
-        ZonePool { zone_size, extents, offsets: offsets.into(), free: AtomicU32::new(free), storage }
+        ZonePool {
+            zone_size,
+            extents,
+            offsets: offsets.into(),
+            free: AtomicU32::new(free),
+            spilled: AtomicU64::new(0),
+            storage: KeptStorage::default(),
+        }
     }
 
     /// The extent that a zone belongs to, and its number there; `None` if there is no such zone.
@@ -93,16 +105,26 @@ impl ZonePool {
         self.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).is_ok()
     }
 
-    /// The next zone of the lists, those of the node first.
-    fn pop(&self, node: Option<Node>) -> Result<Option<ZoneId>, SpaceError> {
-        let is_near = |extent: &&ZoneExtent| node == Some(Node(extent.node));
-        let near = self.extents.iter().filter(is_near);
-        for extent in near.chain(self.extents.iter().filter(|extent| !is_near(extent))) {
+    /// The next zone of the lists, those near the node first.
+    fn pop(&self, region: &Region, node: Option<Node>) -> Result<Option<ZoneId>, SpaceError> {
+        for number in self.by_distance(region, node) {
+            let extent = &self.extents[number];
             if let Some(index) = extent.list.get()? {
+                let is_spilled = node.is_some_and(|node| node != extent.node);
+                self.spilled.fetch_add(u64::from(is_spilled), Ordering::Relaxed);
                 return Ok(Some(ZoneId(extent.first_zone + index)));
             }
         }
         Ok(None)
+    }
+
+    /// The numbers of the extents, the nearest to a node first.
+    fn by_distance(&self, region: &Region, node: Option<Node>) -> impl Iterator<Item = usize> {
+        let (count, mut order) = (self.extents.len(), std::array::from_fn::<usize, MAX_EXTENTS, _>(|i| i));
+        if let (Some(node), true) = (node, count > 1) {
+            order[..count].sort_by_key(|number| region.distance(node, self.extents[*number].node));
+        }
+        order.into_iter().take(count)
     }
 }
 
@@ -144,7 +166,40 @@ impl Space {
     /// If there is no such zone.
     pub fn zone_node(&self, zone: ZoneId) -> Node {
         let (extent, _) = self.zones.home(zone).expect("the zone belongs to this pool");
-        Node(extent.node)
+        extent.node
+    }
+
+    /// The node near which the caller's data should stand: of those with bytes of the pool, the nearest to
+    /// where the caller runs. `None` if all bytes are on one node.
+    pub fn node_here(&self) -> Option<Node> {
+        if !self.is_spread() {
+            return None;
+        }
+        let node = self.region().current_node()?;
+        let nearest = self.zones.by_distance(self.region(), Some(node)).next()?;
+        Some(self.zones.extents[nearest].node)
+    }
+
+    /// Whether the pool's bytes lie on several nodes.
+    pub fn is_spread(&self) -> bool {
+        let extents = &self.zones.extents;
+        extents.iter().any(|extent| extent.node != extents[0].node)
+    }
+
+    /// The parts of the pool: for each, its node, its zones, and how many of these are free.
+    pub fn parts(&self) -> impl Iterator<Item = (Node, u32, u32)> + '_ {
+        self.zones.extents.iter().map(|extent| (extent.node, extent.list.count(), extent.list.free()))
+    }
+
+    /// How often a zone of another node was taken so far, or a piece of one, since the wanted one had no
+    /// room.
+    pub fn spills(&self) -> u64 {
+        self.zones.spilled.load(Ordering::Relaxed)
+    }
+
+    /// Counts a piece of a zone of another node that was taken, since the wanted one had no room.
+    pub(crate) fn note_spill(&self) {
+        self.zones.spilled.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Zones that Get could return.
@@ -160,7 +215,8 @@ impl Space {
         Shortage { zones, wanted, free: bytes(free - reserved), reserved: bytes(reserved) }
     }
 
-    /// Get: takes a free zone with storage behind it, one of the node's if it has any. Returns `None` if no
+    /// Get: takes a free zone with storage behind it, one of the node's if it has any, or of where the caller
+    /// runs if none is named. Returns `None` if no
     /// more than `leave` zones are free: these stay for their purpose, also on a full disk. Nothing is
     /// durable yet. A zone that is not committed is free again after the next open.
     ///
@@ -185,6 +241,7 @@ impl Space {
         if !self.zones.claim(1, leave) {
             return Ok(None);
         }
+        let node = node.or_else(|| self.node_here());
         self.take_claimed(node, leave, len).map(Some).inspect_err(|_| {
             self.zones.free.fetch_add(1, Ordering::AcqRel);
         })
@@ -203,6 +260,7 @@ impl Space {
         if !self.zones.claim(count, leave) {
             return Ok(None);
         }
+        let node = node.or_else(|| self.node_here());
         let mut zones = Vec::with_capacity(count as usize);
         for taken in 0..count {
             match self.take_claimed(node, leave, self.zone_size()) {
@@ -249,7 +307,7 @@ impl Space {
         // The count said that a zone is free, so a list has it or soon will. A release may be between its two
         // steps, or another Get may take a zone ahead of this search and leave its own behind it.
         for _ in 0..PATIENCE {
-            match self.zones.pop(node)? {
+            match self.zones.pop(self.region(), node)? {
                 Some(zone) if storage.has(zone, keeps) => skipped.push(zone),
                 // Beyond the limit of the search, only the kept zones are tried.
                 Some(zone) if asked >= search.most && !storage.has(zone, KEPT) => skipped.push(zone),

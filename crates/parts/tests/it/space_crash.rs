@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-const LEN: u64 = 64 << 10;
+const LEN: u64 = 96 << 10;
 const OBJECTS: u64 = 6;
 const KINDS: [FreeListKind; 2] = [FreeListKind::Persistent, FreeListKind::Volatile];
 
@@ -27,7 +27,6 @@ fn options(free_list: FreeListKind) -> FormatOptions {
         settings: [0; SETTINGS_LEN],
         features: &[],
         pools: vec![PoolSpec { id: 1, object_size: 64, count: OBJECTS }],
-        nodes: vec![Node(0), Node(1)],
         free_list,
         secret: [1; 32],
         boot_id: [0; 16],
@@ -35,7 +34,7 @@ fn options(free_list: FreeListKind) -> FormatOptions {
 }
 
 fn region(seed: u64) -> Region {
-    Region::sim(SimOptions { len: LEN, seed, ..SimOptions::default() })
+    Region::sim(SimOptions { len: LEN, seed, nodes: 2, ..SimOptions::default() })
 }
 
 /// A zone or an object.

@@ -2,6 +2,7 @@
 //! links.
 
 use proptest::prelude::*;
+use quipu_medium::sim::SimOptions;
 use quipu_medium::{Node, Pages, Region};
 use quipu_parts::space::{
     FormatOptions, FreeListKind, ObjectId, PoolSpec, SETTINGS_LEN, Space, SpaceError, ZoneId,
@@ -12,14 +13,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const KINDS: [FreeListKind; 2] = [FreeListKind::Persistent, FreeListKind::Volatile];
 const COMMITTED: u64 = 1 << 63;
 
-fn options(free_list: FreeListKind, nodes: u16, count: u64) -> FormatOptions {
+fn options(free_list: FreeListKind, count: u64) -> FormatOptions {
     FormatOptions {
         zone_size: 4096,
         design: 0,
         settings: [0; SETTINGS_LEN],
         features: &[],
         pools: vec![PoolSpec { id: 1, object_size: 64, count }],
-        nodes: (0..nodes).map(Node).collect(),
         free_list,
         secret: [1; 32],
         boot_id: [0; 16],
@@ -27,8 +27,11 @@ fn options(free_list: FreeListKind, nodes: u16, count: u64) -> FormatOptions {
 }
 
 fn space(free_list: FreeListKind, nodes: u16, count: u64) -> Space {
-    let region = Region::dram(256 << 10, Pages::Ordinary).expect("memory");
-    Space::format(region, &options(free_list, nodes, count)).expect("format")
+    let region = match nodes {
+        1 => Region::dram(256 << 10, Pages::Ordinary).expect("memory"),
+        _ => Region::sim(SimOptions { len: 256 << 10, nodes, ..SimOptions::default() }),
+    };
+    Space::format(region, &options(free_list, count)).expect("format")
 }
 
 fn get(space: &Space) -> Option<ObjectId> {

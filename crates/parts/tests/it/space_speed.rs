@@ -2,7 +2,7 @@
 //! comparison with section 4.5 of the paper: below 1 µs for objects of 128 bytes to 16 KiB. Run it alone and
 //! optimised: `cargo test --release -p quipu-parts --test it -- --ignored space_speed:: --nocapture`
 
-use quipu_medium::{Node, Pages, Region};
+use quipu_medium::{Pages, Region};
 use quipu_parts::space::{FormatOptions, FreeListKind, ObjectId, PoolSpec, SETTINGS_LEN, Space};
 use std::time::Instant;
 
@@ -21,7 +21,6 @@ fn nanoseconds_of_an_allocation() {
                 settings: [0; SETTINGS_LEN],
                 features: &[],
                 pools: vec![PoolSpec { id: 1, object_size, count: OBJECTS }],
-                nodes: vec![Node(0)],
                 free_list,
                 secret: [1; 32],
                 boot_id: [0; 16],

@@ -1,6 +1,6 @@
 //! Opening what is, and what is not, a pool: each fault gets its own error, and nothing is changed.
 
-use quipu_medium::{Node, Pages, Region};
+use quipu_medium::{Pages, Region};
 use quipu_parts::space::{
     FORMAT_VERSION, FormatOptions, FreeListKind, PoolSpec, SETTINGS_LEN, Space, SpaceError, format_tables,
 };
@@ -16,7 +16,6 @@ fn options() -> FormatOptions {
         settings: [7; SETTINGS_LEN],
         features: &[],
         pools: vec![PoolSpec { id: 3, object_size: 128, count: 10 }],
-        nodes: vec![Node(0)],
         free_list: FreeListKind::Persistent,
         secret: [9; 32],
         boot_id: [4; 16],

@@ -9,6 +9,7 @@ use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::table::Table;
+use quipu_medium::Node;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,8 +37,8 @@ pub struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(engine: &Arc<dyn Engine>) -> Client {
-        Client { session: engine.clone().session() }
+    pub(crate) fn new(engine: &Arc<dyn Engine>, node: Option<Node>) -> Client {
+        Client { session: engine.clone().session(node) }
     }
 
     #[cfg(test)]

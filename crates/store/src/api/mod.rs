@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod guard;
+mod parts;
 mod sizes;
 pub(crate) mod store;
 pub(crate) mod tables;

@@ -3,6 +3,7 @@
 mod read_only;
 
 use crate::api::client::Client;
+use crate::api::parts;
 use crate::api::sizes::{check_len, is_zone_size, zone_size};
 use crate::background::Workers;
 use crate::designs::Design;
@@ -11,10 +12,11 @@ use crate::engine::site::{Existing, Holes, How, NewPool, Opened, Site};
 use crate::engine::{Engine, InForce};
 use crate::options::{Merging, Options, OrderedIndex};
 use crate::types::error::Error;
+use crate::types::part::Part;
 use crate::types::reports::{CheckReport, RecoveryReport};
 use crate::types::stats::{Activity, Stats};
 use quipu_medium::sim::sched;
-use quipu_medium::{Durability, MediumError, MediumKind, Region, Statement};
+use quipu_medium::{Durability, MediumError, MediumKind, Node, Region, Span, Statement};
 use quipu_parts::space::{FormatOptions, Space, SpaceError, Superblock};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -61,7 +63,7 @@ impl Store {
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Store, Error> {
         let path = path.as_ref();
         zone_size(options.size, options)?;
-        let region = Region::create_unnamed(path, options.size, options.medium, options.durability)?;
+        let region = parts::create(path, options)?;
         let store = create(region, options.levels.folder(Some(path)), options)?;
         // Named last, so that a process that dies earlier leaves no file.
         store.region().give_name()?;
@@ -117,7 +119,8 @@ impl Store {
         options: &Options,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Store, Error> {
-        let region = Region::open(path.as_ref(), options.medium, options.durability)?;
+        let map = |path: &Path| Region::open(path, options.medium, options.durability);
+        let region = parts::open(path.as_ref(), options, map)?;
         open(region, options.levels.folder(Some(path.as_ref())), options, progress)
     }
 
@@ -167,9 +170,55 @@ impl Store {
         }
     }
 
-    /// A client, for one thread.
+    /// A client, for one thread. In a pool of several parts it writes to the one nearest to where its thread
+    /// runs; see [`pin`](Store::pin).
     pub fn client(&self) -> Client {
-        Client::new(&self.engine)
+        Client::new(&self.engine, None)
+    }
+
+    /// A client that writes to the part nearest to this node, wherever its thread runs.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if no part is on this node.
+    pub fn client_on(&self, node: u16) -> Result<Client, Error> {
+        self.known(node).map(|node| Client::new(&self.engine, Some(node)))
+    }
+
+    /// Keeps this thread on the processors of a node, so that its clients find their records near. Nothing
+    /// happens in a pool whose bytes are all on one node.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if no part is on this node, [`Error::Medium`] if it has no processors for us.
+    pub fn pin(&self, node: u16) -> Result<(), Error> {
+        Ok(self.engine.region().pin(self.known(node)?)?)
+    }
+
+    fn known(&self, node: u16) -> Result<Node, Error> {
+        let parts = self.parts();
+        let known: Vec<String> = parts.iter().map(|part| part.node.to_string()).collect();
+        match parts.iter().any(|part| part.node == node) {
+            true => Ok(Node(node)),
+            false => Err(Error::Option(format!(
+                "no part of the pool is on node {node}; its parts are on: {}",
+                known.join(", ")
+            ))),
+        }
+    }
+
+    /// The parts of the pool, the first one's first. Most pools have one.
+    pub fn parts(&self) -> Vec<Part> {
+        let (space, region) = (self.engine.space(), self.engine.region());
+        let paths = region.mapping().paths().map(|path| Some(path.to_owned()));
+        let mut paths = paths.collect::<Vec<_>>().into_iter();
+        let parts = space.parts().zip(region.spans());
+        let part = |((node, zones, free), span): ((Node, u32, u32), Span)| Part {
+            path: paths.next().flatten(),
+            node: node.0,
+            bytes: span.len,
+            zones: zones.into(),
+            free_zones: free.into(),
+        };
+        parts.map(part).collect()
     }
 
     /// The design of the pool.
@@ -339,7 +388,6 @@ fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<
         settings: (design.recipe().remember)(options, &pool),
         features: design.can().features,
         pools: (design.recipe().object_pools)(&pool),
-        nodes: region.nodes(),
         free_list: options.free_list,
         secret,
         boot_id: region.boot_id(),

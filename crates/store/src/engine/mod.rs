@@ -17,7 +17,7 @@ use crate::types::stats::{Activity, Stats};
 use crate::types::table::{Table, TableId, TableStats};
 #[cfg(doc)]
 use crate::{Client, Guard};
-use quipu_medium::{MediumKind, Region};
+use quipu_medium::{MediumKind, Node, Region};
 use quipu_parts::epoch;
 use quipu_parts::heap::Clock;
 use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 /// An open store. Each session has a share of it, and so has each thread of its jobs.
 pub(crate) trait Engine: Send + Sync {
-    /// A new client's session.
-    fn session(self: Arc<Self>) -> InPlace;
+    /// A new client's session. Its data go to this node, or to where its thread runs.
+    fn session(self: Arc<Self>, node: Option<Node>) -> InPlace;
 
     /// The pool.
     fn space(&self) -> &Space;

@@ -11,6 +11,7 @@ use crate::types::error::Error;
 use crate::types::iter::Pair;
 use crate::types::reports::CheckReport;
 use crate::types::stats::Stats;
+use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::space::Space;
 use std::any::Any;
@@ -72,7 +73,7 @@ impl Toy {
 }
 
 impl Engine for Toy {
-    fn session(self: Arc<Self>) -> InPlace {
+    fn session(self: Arc<Self>, _node: Option<Node>) -> InPlace {
         smallbox::smallbox!(ToySession { toy: self, writes: 0 })
     }
 

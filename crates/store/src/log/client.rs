@@ -7,6 +7,7 @@ use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::{KeyItem, Pair};
+use quipu_medium::Node;
 use quipu_parts::index::{BothWays, Index};
 use quipu_parts::record::Content;
 use std::borrow::Cow;
@@ -20,8 +21,8 @@ pub(super) struct LogClient<I: Index> {
 }
 
 impl<I: Index> LogClient<I> {
-    pub(super) fn of(spine: Arc<Spine<I>>) -> LogClient<I> {
-        let own = spine.own_session(spine.region().current_node());
+    pub(super) fn of(spine: Arc<Spine<I>>, node: Option<Node>) -> LogClient<I> {
+        let own = spine.own_session(node);
         LogClient { spine, own }
     }
 }

@@ -9,6 +9,7 @@ use crate::types::error::Error;
 use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
 use crate::walk::cleaner;
+use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
@@ -17,8 +18,8 @@ use smallbox::smallbox;
 use std::sync::Arc;
 
 impl<I: Index> Engine for Spine<I> {
-    fn session(self: Arc<Self>) -> InPlace {
-        smallbox!(LogClient::of(self))
+    fn session(self: Arc<Self>, node: Option<Node>) -> InPlace {
+        smallbox!(LogClient::of(self, node))
     }
 
     fn space(&self) -> &Space {
@@ -76,6 +77,7 @@ impl<I: Index> Engine for Spine<I> {
             zone_bytes: space.zone_size(),
             zones: space.zone_count() as u64,
             free_zones: space.free_zones() as u64,
+            spills: space.spills(),
             reserve_zones: self.heap.reserve() as u64,
             reserved_bytes: self.heap.reserve() as u64 * space.zone_size(),
             free_bytes: self.heap.zones_left(Use::Put) as u64 * space.zone_size(),

@@ -39,7 +39,7 @@ pub(crate) fn salvage<I: Index>(
     let session = spine.own_session(None);
     let lost = lost_keys(spine, &session.pin(), &findings, Holes::Salvaged)?;
     spine.drop_tombstones()?;
-    let (guard, mut into) = (session.pin(), into.clone().session());
+    let (guard, mut into) = (session.pin(), into.clone().session(None));
     let mut batch = Batch::default();
     let mut keys = 0;
     while let Some(record) = spine.next_record(&guard, &mut batch)? {

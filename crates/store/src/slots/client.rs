@@ -5,6 +5,7 @@ use crate::engine::{Decide, Engine, Head, Pinned, Session};
 use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::{KeyItem, Pair};
+use quipu_medium::Node;
 use quipu_parts::index::cceh::NodeMemory;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ pub(super) struct SlotClient<M: NodeMemory, const REDUCED: bool> {
 }
 
 impl<M: NodeMemory, const REDUCED: bool> SlotClient<M, REDUCED> {
-    pub(super) fn of(spine: Arc<SlotSpine<M, REDUCED>>) -> SlotClient<M, REDUCED> {
-        let own = spine.own_session();
+    pub(super) fn of(spine: Arc<SlotSpine<M, REDUCED>>, node: Option<Node>) -> SlotClient<M, REDUCED> {
+        let own = spine.own_session(node);
         SlotClient { spine, own }
     }
 }

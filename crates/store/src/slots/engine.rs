@@ -9,6 +9,7 @@ use crate::types::error::Error;
 use crate::types::reports::CheckReport;
 use crate::types::stats::{Activity, Stats};
 use crate::walk::cleaner;
+use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::index::Index;
 use quipu_parts::index::cceh::NodeMemory;
@@ -18,8 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
-    fn session(self: Arc<Self>) -> InPlace {
-        smallbox!(SlotClient::of(self))
+    fn session(self: Arc<Self>, node: Option<Node>) -> InPlace {
+        smallbox!(SlotClient::of(self, node))
     }
 
     fn space(&self) -> &Space {
@@ -74,6 +75,7 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
             zone_bytes: space.zone_size(),
             zones: space.zone_count() as u64,
             free_zones: space.free_zones() as u64,
+            spills: space.spills(),
             reserved_bytes: self.heap.reserve() * usage.block_bytes,
             free_bytes: self.heap.free_blocks() * usage.block_bytes,
             segments: usage.usable_blocks,

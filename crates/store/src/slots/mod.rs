@@ -41,7 +41,7 @@ use crate::types::error::Error;
 use crate::walk::hot::Hot;
 use late::Lag;
 use pacman::HotSide;
-use quipu_medium::Region;
+use quipu_medium::{Node, Region};
 use quipu_parts::commit::{StripeGuard, Stripes};
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Numbers;
@@ -125,11 +125,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.heap.region()
     }
 
-    fn own_session(&self) -> SlotSession {
+    fn own_session(&self, node: Option<Node>) -> SlotSession {
         SlotSession {
             participant: self.epochs.register(),
-            owner: self.owner(),
-            hot: self.hot_side(),
+            owner: self.owner().near(node),
+            hot: self.hot_side(node),
             numbers: Numbers::default(),
             buffer: Vec::new(),
             lag: Lag::default(),

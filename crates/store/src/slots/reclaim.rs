@@ -189,6 +189,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             return Ok(Step::Fruitless);
         };
         self.begin_run();
+        self.heap.move_near(&mut work.cleaner, self.heap.node_of(block));
         let taken = work.cleaner.taken();
         let guard = work.participant.pin();
         let reclaimed = if REDUCED {

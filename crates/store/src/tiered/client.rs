@@ -10,6 +10,7 @@ use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::Pair;
 use crate::types::table::TableId;
+use quipu_medium::Node;
 use quipu_parts::index::{Imaged, InOrder};
 use quipu_parts::record::Content;
 use quipu_parts::versions::Snapshot;
@@ -25,8 +26,8 @@ pub(super) struct TieredClient<I: InOrder> {
 }
 
 impl<I: InOrder> TieredClient<I> {
-    pub(super) fn of(tiers: Arc<Tiers<I>>, table: Arc<Table<I>>) -> TieredClient<I> {
-        let own = tiers.own_session(table, tiers.region().current_node());
+    pub(super) fn of(tiers: Arc<Tiers<I>>, table: Arc<Table<I>>, node: Option<Node>) -> TieredClient<I> {
+        let own = tiers.own_session(table, node);
         TieredClient { tiers, own }
     }
 }
@@ -117,7 +118,7 @@ impl<I: InOrder + Imaged + 'static> engine::Session for TieredClient<I> {
 
     fn on(&self, table: TableId) -> Result<InPlace, Error> {
         let table = self.tiers.tables.of(table)?;
-        Ok(smallbox!(TieredClient::of(self.tiers.clone(), table)))
+        Ok(smallbox!(TieredClient::of(self.tiers.clone(), table, self.own.node)))
     }
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {

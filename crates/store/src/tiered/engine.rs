@@ -12,6 +12,7 @@ use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
 use crate::types::table::{Table, TableId, TableStats};
 use crate::walk::cleaner;
+use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::chain::Held;
 use quipu_parts::index::{Imaged, InOrder, Index};
@@ -21,9 +22,9 @@ use smallbox::smallbox;
 use std::sync::Arc;
 
 impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
-    fn session(self: Arc<Self>) -> InPlace {
+    fn session(self: Arc<Self>, node: Option<Node>) -> InPlace {
         let table = self.tables.default_table();
-        smallbox!(TieredClient::of(self, table))
+        smallbox!(TieredClient::of(self, table, node))
     }
 
     fn space(&self) -> &Space {
@@ -103,6 +104,7 @@ impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
             zone_bytes: zone,
             zones: space.zone_count().into(),
             free_zones: free.into(),
+            spills: space.spills(),
             reserve_zones: self.reserve.into(),
             reserved_bytes: u64::from(self.reserve) * zone,
             free_bytes: u64::from(free.saturating_sub(self.reserve)) * zone,

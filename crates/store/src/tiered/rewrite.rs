@@ -422,8 +422,7 @@ impl<I: InOrder> Tiers<I> {
 
     /// Writes the copies that the writer has, and waits until they are visible.
     fn move_item(&self, guard: &Guard<'_>, table: &Arc<Table<I>>, writer: &mut Writer) -> Result<(), Error> {
-        let node = self.region().current_node();
-        let last = self.write(guard, (&[table], Near::default()), writer, (Purpose::Move, node))?;
+        let last = self.write(guard, (&[table], Near::default()), writer, (Purpose::Move, None))?;
         writer.item.clear();
         Ok(self.log.wait(last)?)
     }

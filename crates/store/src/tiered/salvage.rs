@@ -94,7 +94,7 @@ fn place_of(error: &ChainError) -> DamagedPlace {
 
 /// A session for a table of the new pool, which is made for it.
 fn session<I: InOrder>(table: &Table<I>, into: &Arc<dyn Engine>) -> Result<InPlace, Error> {
-    let session = into.clone().session();
+    let session = into.clone().session(None);
     if table.subtable.name == DEFAULT {
         return Ok(session);
     }

@@ -5,6 +5,7 @@ pub(crate) mod change;
 pub(crate) mod design;
 pub(crate) mod error;
 pub(crate) mod iter;
+pub(crate) mod part;
 pub(crate) mod reports;
 pub(crate) mod stats;
 pub(crate) mod table;

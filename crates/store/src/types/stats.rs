@@ -19,6 +19,9 @@ pub struct Stats {
     pub zones: u64,
     /// Zones that are free.
     pub free_zones: u64,
+    /// Zones of another node, and pieces of such, that were taken since open: the node of the client that
+    /// needed one had no room.
+    pub spills: u64,
     /// Zones that puts leave free, for deletes and for compaction to move records to.
     pub reserve_zones: u64,
     /// Bytes that puts leave free: those zones, or the blocks that designs with blocks keep for their

@@ -3,4 +3,5 @@
 mod examples;
 mod full_pool;
 mod guide;
+mod parts;
 mod settings;

@@ -218,6 +218,7 @@ impl LogHeap {
         if len > self.longest_record() {
             return Err(HeapError::TooLong { len, limit: self.longest_record() });
         }
+        let node = node.or_else(|| self.space.node_here());
         // There may be room in it and only storage missing.
         let has_room = |own: &&mut OpenSegment| self.may_go_on(own, len, purpose);
         if let Some(own) = segment.as_mut().filter(has_room)

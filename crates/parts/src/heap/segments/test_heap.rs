@@ -4,7 +4,7 @@ use super::log::LogHeap;
 use crate::heap::{Clock, ClockSettings};
 use crate::record::Certifier;
 use crate::space::{FormatOptions, FreeListKind, Space};
-use quipu_medium::{Node, Pages, Region};
+use quipu_medium::{Pages, Region};
 
 /// A heap of 16 KiB segments in a new pool of 1 MiB.
 pub(super) fn heap() -> LogHeap {
@@ -19,7 +19,6 @@ pub(super) fn heap_on(region: Region) -> LogHeap {
         settings: [0; _],
         features: &[],
         pools: Vec::new(),
-        nodes: vec![Node(0)],
         free_list: FreeListKind::Persistent,
         secret: [1; 32],
         boot_id: [7; 16],

@@ -11,15 +11,15 @@
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
 use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOCK_BYTE, LOG_START};
+use super::free_blocks::FreeBlocks;
 use super::heap::SlotHeap;
 use super::owner::{Owner, Place, Reach};
 use super::settings::LockKind;
 use super::victims::Victims;
-use crate::space::{Shortage, ZoneId};
+use crate::space::{Shortage, Space, ZoneId};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{SpinGuard, SpinLock, point};
-use quipu_medium::LINE;
-use std::collections::VecDeque;
+use quipu_medium::{LINE, Node};
 use std::sync::atomic::AtomicBool;
 use zerocopy::IntoBytes;
 
@@ -62,7 +62,7 @@ pub(super) struct Supply {
     /// Whether the disk had no room for the last chunk that was to be added.
     refused: AtomicBool,
     /// Free blocks.
-    queue: SpinLock<VecDeque<u64>>,
+    queue: SpinLock<FreeBlocks>,
     /// The length of the queue, for callers that want no more.
     queued: AtomicU64,
     /// So many of which are left to cleaners.
@@ -71,6 +71,8 @@ pub(super) struct Supply {
     pub(super) left: SpinLock<Vec<Place>>,
     /// Where tombstones go for which there is no other room.
     pub(super) last_resort: SpinLock<Owner>,
+    /// The nodes that have bytes of the pool.
+    pub(super) nodes: Vec<Node>,
     /// Blocks that were worth reclaiming when somebody looked at all.
     pub(super) victims: SpinLock<Victims>,
 }
@@ -81,14 +83,18 @@ impl Supply {
         self.reserve as u64
     }
 
-    pub(super) fn new(reserve: usize) -> Supply {
+    pub(super) fn new(reserve: usize, space: &Space) -> Supply {
+        let mut nodes: Vec<Node> = space.parts().map(|(node, ..)| node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
         Supply {
             next: AtomicU64::new(0),
             allocated: AtomicU64::new(0),
             growth: SpinLock::default(),
             growing: AtomicU32::new(0),
             refused: AtomicBool::new(false),
-            queue: SpinLock::default(),
+            queue: SpinLock::new(FreeBlocks::new(nodes.len())),
+            nodes,
             queued: AtomicU64::new(0),
             reserve,
             left: SpinLock::default(),
@@ -115,22 +121,22 @@ impl Supply {
         self.allocated.load(Ordering::Acquire)
     }
 
-    /// Puts free blocks on the queue.
-    pub(super) fn offer(&self, blocks: impl IntoIterator<Item = u64>) {
-        self.with_queue(|queue| queue.extend(blocks));
-    }
-
     /// Changes the queue.
-    fn with_queue<T>(&self, change: impl FnOnce(&mut VecDeque<u64>) -> T) -> T {
+    pub(super) fn with_queue<T>(&self, change: impl FnOnce(&mut FreeBlocks) -> T) -> T {
         let mut queue = self.queue.lock();
         let done = change(&mut queue);
         self.queued.store(queue.len() as u64, Ordering::Release);
         done
     }
 
-    /// Takes the first block of the queue, if that is longer than `least`.
-    fn take(&self, least: usize) -> Option<u64> {
-        self.with_queue(|queue| if queue.len() > least { queue.pop_front() } else { None })
+    /// Takes a block of the queue, if that is longer than `least`: one of the lane, or of any.
+    fn take(&self, least: usize, lane: usize) -> Option<u64> {
+        self.with_queue(|queue| if queue.len() > least { queue.pop(lane) } else { None })
+    }
+
+    /// Takes a block of the lane alone, if the queue is longer than `least`.
+    fn take_near(&self, least: usize, lane: usize) -> Option<u64> {
+        self.with_queue(|queue| if queue.len() > least { queue.pop_near(lane) } else { None })
     }
 }
 
@@ -144,7 +150,7 @@ impl SlotHeap {
     /// Puts a freed block on the queue. The caller has waited for its epoch to pass, so no reader with an
     /// older offset is still going to read there.
     pub fn recycle(&self, freed: FreedBlock) {
-        self.supply.offer([freed.0]);
+        self.offer([freed.0]);
     }
 
     /// Whether a chunk is being added or given back at this moment.
@@ -182,11 +188,24 @@ impl SlotHeap {
         self.space.free_zones().saturating_sub(self.leave)
     }
 
-    /// Takes a block, and the page to begin with. `random` decides where the next client begins.
-    pub(super) fn take_block(&self, random: u64, reach: Reach) -> Result<(u64, u32), SlotError> {
+    /// Takes a block, and the page to begin with: one of the node, or of where the caller runs, if there is
+    /// one. `random` decides where the next client begins.
+    pub(super) fn take_block(
+        &self,
+        random: u64,
+        reach: Reach,
+        node: Option<Node>,
+    ) -> Result<(u64, u32), SlotError> {
         let pages = u64::from(self.chunks.geometry.pages);
         let drawn = if self.settings().random_first_page { (random % pages) as u32 } else { 0 };
-        if let Some(block) = self.supply.take(self.supply.reserve) {
+        let node = node.or_else(|| self.space.node_here());
+        let lane = self.lane(node);
+        if let Some(block) = self.supply.take_near(self.supply.reserve, lane) {
+            return Ok((block, drawn));
+        }
+        if self.supply.nodes.len() > 1
+            && let Some(block) = self.take_of_several(node, lane)?
+        {
             return Ok((block, drawn));
         }
         let fresh = self.take_fresh(drawn);
@@ -194,10 +213,29 @@ impl SlotHeap {
             return Ok(fresh);
         }
         // The reserve is for a full disk too.
-        match self.supply.take(reach.leaves(self.supply.reserve)) {
+        match self.supply.take(reach.leaves(self.supply.reserve), lane) {
             Some(block) => Ok((block, drawn)),
             None => fresh?.ok_or_else(|| SlotError::Full(self.shortage(1))),
         }
+    }
+
+    /// A block of a new chunk of the node, in a pool of several nodes, or a free one of another node. All
+    /// blocks of a new chunk are free there at once.
+    fn take_of_several(&self, node: Option<Node>, lane: usize) -> Result<Option<u64>, SlotError> {
+        let has_zone = |near: Node| self.space.parts().any(|(node, _, free)| node == near && free > 0);
+        if node.is_some_and(has_zone) {
+            let seen = self.supply.allocated();
+            // Somebody else may take its blocks first; then any block does.
+            self.grow(self.supply.growth.lock(), seen, node)?;
+            if let Some(block) = self.supply.take_near(self.supply.reserve, lane) {
+                return Ok(Some(block));
+            }
+        }
+        let block = self.supply.take(self.supply.reserve, lane);
+        if block.is_some() {
+            self.space.note_spill();
+        }
+        Ok(block)
     }
 
     /// The next block that was never used; more are allocated if it is one of the last.
@@ -209,10 +247,13 @@ impl SlotHeap {
             let next = Next::read(word);
             let allocated = supply.allocated();
             if next.block >= allocated {
-                if self.grow(supply.growth.lock(), allocated)? {
-                    continue;
+                if !self.grow(supply.growth.lock(), allocated, None)? {
+                    return Ok(None);
                 }
-                return Ok(None);
+                if supply.nodes.len() > 1 {
+                    return Ok(supply.take(supply.reserve, 0).map(|block| (block, drawn)));
+                }
+                continue;
             }
             let after = Next { block: next.block + 1, page: drawn, ..next }.word();
             point();
@@ -221,15 +262,16 @@ impl SlotHeap {
                 if (next.block + 1) * 100 > allocated * percent {
                     // Ahead of need: no other thread waits for it, and if it fails, the client that needs it
                     // is told.
-                    let _ = supply.growth.try_lock().map(|chunks| self.grow(chunks, allocated));
+                    let _ = supply.growth.try_lock().map(|chunks| self.grow(chunks, allocated, None));
                 }
                 return Ok(Some((next.block, next.page)));
             }
         }
     }
 
-    /// Adds a chunk, unless someone has since `seen` blocks were counted. `false` if no zone is left.
-    fn grow(&self, mut chunks: SpinGuard<'_, u32>, seen: u64) -> Result<bool, SlotError> {
+    /// Adds a chunk, of the node if it has a zone, unless someone has since `seen` blocks were counted.
+    /// `false` if no zone is left.
+    fn grow(&self, mut chunks: SpinGuard<'_, u32>, seen: u64, node: Option<Node>) -> Result<bool, SlotError> {
         if self.supply.allocated() > seen {
             return Ok(true);
         }
@@ -239,7 +281,7 @@ impl SlotHeap {
         self.supply.growing.fetch_add(1, Ordering::Relaxed);
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life = self.draw();
-        let zone = self.space.get_zone(None, self.leave);
+        let zone = self.space.get_zone(node, self.leave);
         if let Ok(Some(zone)) = zone {
             self.lay_out(*chunks, zone, life);
         }
@@ -249,7 +291,12 @@ impl SlotHeap {
             return Ok(false);
         }
         *chunks += 1;
-        self.supply.allocated.store(seen + self.chunks.geometry.blocks_per_chunk, Ordering::Release);
+        let allocated = seen + self.chunks.geometry.blocks_per_chunk;
+        if self.supply.nodes.len() > 1 {
+            self.supply.set_next(allocated);
+            self.offer(seen..allocated);
+        }
+        self.supply.allocated.store(allocated, Ordering::Release);
         Ok(true)
     }
 
@@ -376,7 +423,7 @@ impl SlotHeap {
     pub(super) fn fill_reserve(&self) -> Result<(), SlotError> {
         while self.supply.queued.load(Ordering::Acquire) < self.supply.reserve as u64 {
             match self.take_fresh(0) {
-                Ok(Some((block, _))) => self.supply.offer([block]),
+                Ok(Some((block, _))) => self.offer([block]),
                 Err(error) if self.supply.allocated() == 0 => return Err(error),
                 Ok(None) | Err(_) => break,
             }
@@ -421,7 +468,7 @@ impl SlotHeap {
             point();
             let word = supply.next.load(Ordering::Acquire);
             let next = Next::read(word);
-            let here = queue.iter().filter(|block| **block >= first).count();
+            let here = queue.count_from(first);
             let taken = next.block.saturating_sub(first) as usize;
             if here < taken || queue.len() - here < supply.reserve {
                 supply.allocated.store(first + per_chunk, Ordering::Release);
@@ -430,7 +477,7 @@ impl SlotHeap {
             let block = next.block.min(first);
             let after = Next { generation: (next.generation + 1) & 0xffff, block, ..next }.word();
             if supply.next.compare_exchange(word, after, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                queue.retain(|block| *block < first);
+                queue.cut(first);
                 supply.queued.store(queue.len() as u64, Ordering::Release);
                 return true;
             }

@@ -98,7 +98,7 @@ impl SlotHeap {
             });
         }
         let chunks = Chunks::new(space.zone_count(), geometry, settings.techniques.reduce);
-        let supply = Supply::new(reserve);
+        let supply = Supply::new(reserve, &space);
         let crossings = Crossings::default();
         let (region, leave) = (space.region().clone(), neighbor.leave);
         let mut heap = SlotHeap {

@@ -264,8 +264,8 @@ mod tests {
     use crate::heap::{Clock, ClockSettings};
     use crate::record::Certifier;
     use crate::space::{FormatOptions, FreeListKind, Space};
+    use quipu_medium::Region;
     use quipu_medium::sim::{SimOptions, sched};
-    use quipu_medium::{Node, Region};
 
     fn heap(lock: LockKind) -> SlotHeap {
         let options = FormatOptions {
@@ -274,7 +274,6 @@ mod tests {
             settings: [0; _],
             features: &[],
             pools: Vec::new(),
-            nodes: vec![Node(0)],
             free_list: FreeListKind::Volatile,
             secret: [1; 32],
             boot_id: [0; 16],

@@ -45,6 +45,7 @@ mod chunks;
 mod error;
 mod fixed;
 mod format;
+mod free_blocks;
 mod geometry;
 mod heap;
 mod locks;

@@ -56,7 +56,7 @@ impl SlotHeap {
 
     /// Fills another block. Durable with the next fence.
     fn write_piece(&self, owner: &mut Owner, piece: &[u8], sequence: u64) -> Result<(), SlotError> {
-        let (block, _) = self.take_block(owner.draw(), Reach::Put)?;
+        let (block, _) = self.take_block(owner.draw(), Reach::Put, owner.node)?;
         owner.overflow.push(block);
         self.prepare(block, BlockKind::Overflow)?;
         let page = self.page_at(block, 0)?;
@@ -82,7 +82,7 @@ impl SlotHeap {
         blocks.iter().for_each(|block| self.mark_free(*block));
         self.region().fence();
         // A reader of the value looks at the page of its entry, which has changed.
-        self.supply.offer(blocks.iter().copied());
+        self.offer(blocks.iter().copied());
     }
 
     /// The blocks of the value of a record that nobody else may let go; none if it stands with its key.

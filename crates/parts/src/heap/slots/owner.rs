@@ -7,6 +7,7 @@ use super::geometry::Geometry;
 use super::heap::SlotHeap;
 use super::pen::Pen;
 use crate::sync::SpinGuard;
+use quipu_medium::Node;
 
 /// Where a client writes next.
 #[derive(Debug)]
@@ -89,6 +90,8 @@ pub struct Owner {
     large: Option<Place>,
     taken: u64,
     pub(super) pen: Pen,
+    /// The node of its blocks; `None` for where its thread runs.
+    pub(super) node: Option<Node>,
     /// Blocks of a value that no entry names yet.
     pub(super) overflow: Vec<u64>,
 }
@@ -96,7 +99,17 @@ pub struct Owner {
 impl Owner {
     fn new(seed: u64, reach: Reach) -> Owner {
         let (pen, overflow) = (Pen::default(), Vec::new());
-        Owner { random: seed, reach, hot: false, place: None, large: None, taken: 0, pen, overflow }
+        Owner {
+            random: seed,
+            reach,
+            hot: false,
+            place: None,
+            large: None,
+            taken: 0,
+            pen,
+            node: None,
+            overflow,
+        }
     }
 
     /// An owner that tombstones share.
@@ -121,6 +134,11 @@ impl Owner {
     pub(super) fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         crate::record::mix(self.random)
+    }
+
+    /// This owner, with blocks of a node.
+    pub fn near(self, node: Option<Node>) -> Owner {
+        Owner { node, ..self }
     }
 
     /// Blocks that it has begun to write to.
@@ -169,6 +187,15 @@ impl SlotHeap {
         }
     }
 
+    /// Lets an owner go on near a node: with a pool of several nodes, it may leave its blocks for that.
+    pub fn move_near(&self, owner: &mut Owner, node: Option<Node>) {
+        if node != owner.node {
+            let Owner { random, reach, hot, taken, .. } = *owner;
+            let next = Owner { hot, taken, node, ..Owner::new(random, reach) };
+            self.leave(std::mem::replace(owner, next));
+        }
+    }
+
     /// Leaves the block where tombstones go that have found no other.
     pub fn leave_last_resort(&self) {
         self.leave(std::mem::replace(&mut *self.last_resort(), Owner::of_last_resort()));
@@ -194,9 +221,9 @@ impl SlotHeap {
     /// Gives an owner a block to write to.
     #[cold]
     fn begin_block(&self, owner: &mut Owner, large: bool) -> Result<(), SlotError> {
-        let place = match self.take_left(large, Some(owner.hot)) {
+        let place = match self.take_left(large, Some((owner.hot, owner.node))) {
             Some(place) => place,
-            None => match self.take_block(owner.draw(), owner.reach) {
+            None => match self.take_block(owner.draw(), owner.reach, owner.node) {
                 Ok((block, first)) => {
                     self.prepare(block, if large { BlockKind::Large } else { BlockKind::Pages })?;
                     Place::new(block, first, large, owner.hot)
@@ -210,11 +237,15 @@ impl SlotHeap {
         Ok(())
     }
 
-    /// A block that another client has left with room in it, for records that are hot or not, if that is
-    /// asked.
-    fn take_left(&self, large: bool, hot: Option<bool>) -> Option<Place> {
+    /// A block that another client has left with room in it, for records that are hot or not, and near a
+    /// node, if that is asked.
+    fn take_left(&self, large: bool, like: Option<(bool, Option<Node>)>) -> Option<Place> {
+        let here = like.and_then(|(_, node)| node).or_else(|| self.space.node_here());
+        let is_near = |place: &Place| here.is_none() || self.node_of(place.block) == here;
         let mut left = self.supply.left.lock();
-        let is_one = |place: &Place| place.large == large && hot.is_none_or(|hot| place.hot == hot);
+        let is_one = |place: &Place| {
+            place.large == large && like.is_none_or(|(hot, _)| place.hot == hot && is_near(place))
+        };
         let place = left.iter().position(is_one)?;
         let place = left.swap_remove(place);
         self.chunks.block(place.block)?.set_state(BlockState::Owned);

@@ -297,6 +297,10 @@ impl SlotHeap {
             }
         }
         self.region().fence();
+        if self.supply.nodes.len() > 1 {
+            // All blocks that were never used are free there, by node.
+            next = self.blocks();
+        }
         let (free, gone) = self.unused_blocks(next);
         if !gone.is_empty() {
             self.clock().begin(&self.space);
@@ -304,7 +308,7 @@ impl SlotHeap {
             self.region().fence();
         }
         self.supply.set_next(next);
-        self.supply.offer(free.into_iter().chain(gone));
+        self.offer(free.into_iter().chain(gone));
         self.locks_count.store(true, Ordering::Relaxed);
         self.fill_reserve()
     }

@@ -211,7 +211,7 @@ mod tests {
     use crate::index::cceh::{CcehSettings, DramNodes, Name, PmNodes};
     use crate::record::Certifier;
     use crate::space::{FormatOptions, FreeListKind, SETTINGS_LEN, Space};
-    use quipu_medium::{Node, Pages, Region};
+    use quipu_medium::{Pages, Region};
     use std::collections::VecDeque;
     use std::sync::{Arc, Mutex};
 
@@ -222,7 +222,6 @@ mod tests {
             settings: [0; SETTINGS_LEN],
             features: &[],
             pools: vec![],
-            nodes: vec![Node(0)],
             free_list: FreeListKind::Volatile,
             secret: [3; 32],
             boot_id: [0; 16],

@@ -1,7 +1,7 @@
 //! Small pools for parts that live in one.
 
+use quipu_medium::Region;
 use quipu_medium::sim::SimOptions;
-use quipu_medium::{Node, Region};
 use quipu_parts::space::{FormatOptions, FreeListKind, PoolSpec, SETTINGS_LEN, Space};
 use std::sync::Arc;
 
@@ -18,7 +18,6 @@ pub fn format_with(region: Region, zone_size: u64, pools: Vec<PoolSpec>) -> Arc<
         settings: [0; SETTINGS_LEN],
         features: &[],
         pools,
-        nodes: vec![Node(0)],
         free_list: FreeListKind::Volatile,
         secret: [3; 32],
         boot_id: [0; 16],

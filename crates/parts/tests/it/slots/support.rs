@@ -1,7 +1,7 @@
 //! A heap with the simplest index that keeps the rules of the heap's documentation, and its recovery.
 
+use quipu_medium::Region;
 use quipu_medium::sim::SimOptions;
-use quipu_medium::{Node, Region};
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::heap::slots::{
     Damage, FoundSlot, Location, Neighbor, Offset, Owner, Reclaimed, RecordForm, SlotError, SlotHeap,
@@ -37,7 +37,6 @@ pub fn space(region: &Region, zone_size: u64) -> Space {
         settings: [0; _],
         features: &[],
         pools: Vec::new(),
-        nodes: vec![Node(0)],
         free_list: FreeListKind::Volatile,
         secret: [1; 32],
         boot_id: region.boot_id(),

@@ -5,6 +5,7 @@
 //! has a thread, and a close does nothing.
 
 use super::{Store, check_superblock, open};
+use crate::api::parts;
 use crate::designs::Design;
 use crate::engine::NO_SALVAGE;
 use crate::engine::site::{How, Opened, Site};
@@ -65,7 +66,7 @@ impl Store {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Store, Error> {
         let path = path.as_ref();
-        let region = Region::open_read_only(path, options.medium)?;
+        let region = parts::open(path, options, |path| Region::open_read_only(path, options.medium))?;
         open(region, options.levels.folder(Some(path)), options, progress)
     }
 
@@ -95,7 +96,7 @@ impl Store {
         options: &Options,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<SalvageReport, Error> {
-        let region = source(path.as_ref(), options)?;
+        let region = parts::open(path.as_ref(), options, |path| source(path, options))?;
         let (space, wrong) = Space::survey(region)?;
         let superblock = space.superblock();
         let design = check_superblock(&superblock, options)?;
@@ -127,7 +128,7 @@ impl Store {
     pub fn design_of(path: impl AsRef<Path>) -> Result<Design, Error> {
         let options = Options::default();
         let region = source(path.as_ref(), &options)?;
-        check_superblock(&Space::probe(&region)?, &options)
+        check_superblock(&Space::superblock_of(&region)?, &options)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::relocate::Relocated;
 use super::{Agenda, Demand, Retired, Worker};
 use crate::engine::AT_ONCE;
-use crate::log::Spine;
+use crate::log::{Spine, Writer};
 use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::heap::segments::{Candidate, Found, Position, Use};
@@ -55,6 +55,7 @@ impl<I: Index> Spine<I> {
                 };
                 // Expired values of a victim that could not be read to its end keep their zones.
                 expired.clear();
+                self.move_near(writer, zone);
                 (zone, Position::START)
             }
         };
@@ -104,6 +105,16 @@ impl<I: Index> Spine<I> {
             self.compactor.retire(&guard, Retired { segment: Some(zone), values });
         }
         Ok(Step::Taken)
+    }
+
+    /// Lets a worker write its copies to the node of its victim.
+    fn move_near(&self, writer: &mut Writer, victim: ZoneId) {
+        let space = self.heap.space();
+        let node = space.is_spread().then(|| space.zone_node(victim));
+        if node != writer.node {
+            writer.segment.take().into_iter().for_each(|segment| self.heap.leave(segment));
+            writer.node = node;
+        }
     }
 
     /// Chooses and begins a victim for a worker that has none and so much room; or returns why there is none.

@@ -1,6 +1,7 @@
 //! Hot records in blocks of their own (PACMAN section 3.4): a client has a second place to write for them.
 
 use crate::slots::{SlotSession, SlotSpine};
+use quipu_medium::Node;
 use quipu_parts::epoch::Participant;
 use quipu_parts::heap::slots::Owner;
 use quipu_parts::index::cceh::NodeMemory;
@@ -14,9 +15,10 @@ pub(in crate::slots) struct HotSide {
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// The hot side of a new client of this store, if hot records are kept apart.
-    pub(in crate::slots) fn hot_side(&self) -> Option<Box<HotSide>> {
+    pub(in crate::slots) fn hot_side(&self, node: Option<Node>) -> Option<Box<HotSide>> {
         let hot = self.hot.as_ref()?;
-        let (sampler, owner) = (Sampler::new(hot.set()), self.heap.hot_owner(self.seed()));
+        let owner = self.heap.hot_owner(self.seed()).near(node);
+        let sampler = Sampler::new(hot.set());
         Some(Box::new(HotSide { sampler, owner }))
     }
 

@@ -1,0 +1,152 @@
+//! [`Piece`]: what a stretch of a mapping lies on, and the system calls on that file.
+
+use super::filesystem::{is_tmpfs, parent};
+use super::kind::MediumKind;
+use crate::error::MediumError;
+use crate::node::{Node, Span};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, fstat, fsync, linkat, seek,
+};
+use rustix::io::{Errno, retry_on_intr};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+/// How a file or device is mapped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BackingKind {
+    /// A file that is written to.
+    File,
+    /// A devdax device, which has neither storage to reserve nor a cache to write back.
+    Device,
+    /// A file that is only read: each page that this process changes becomes a copy of its own.
+    Private,
+}
+
+/// The file or device behind mapped bytes. The descriptor is held because the lock ends with it.
+pub(crate) struct Backing {
+    kind: BackingKind,
+    file: File,
+    path: PathBuf,
+}
+
+impl Backing {
+    pub(crate) fn new(kind: BackingKind, file: File, path: &Path) -> Backing {
+        Backing { kind, file, path: path.to_owned() }
+    }
+}
+
+/// A stretch of a mapping on one file, on one device, or in plain memory. Offsets here are those in the file.
+pub(super) struct Piece {
+    pub(super) backing: Option<Backing>,
+    /// Where in the mapping it begins.
+    pub(super) start: u64,
+    pub(super) len: u64,
+    /// The node that it is attached to, if known.
+    pub(super) node: Option<Node>,
+}
+
+impl Piece {
+    pub(super) fn span(&self) -> Span {
+        Span { node: self.node, start: self.start, len: self.len }
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.backing.as_ref().map(|backing| backing.path.as_path())
+    }
+
+    pub(super) fn is_private(&self) -> bool {
+        self.backing.as_ref().is_some_and(|backing| backing.kind == BackingKind::Private)
+    }
+
+    /// The file that is mapped for writing; `None` for plain memory, a device, and a file that is only read.
+    pub(super) fn shared(&self) -> Option<(&File, &PathBuf)> {
+        let backing = self.backing.as_ref().filter(|backing| backing.kind == BackingKind::File)?;
+        Some((&backing.file, &backing.path))
+    }
+
+    /// The mapped file, written to or only read; `None` for plain memory and a device.
+    pub(super) fn file(&self) -> Option<&File> {
+        let backing = self.backing.as_ref().filter(|backing| backing.kind != BackingKind::Device);
+        backing.map(|backing| &backing.file)
+    }
+
+    /// See [`crate::Region::reads_take_storage`].
+    pub(super) fn reads_take_storage(&self) -> bool {
+        self.file().is_some_and(|file| is_tmpfs(file).unwrap_or(false))
+    }
+
+    /// See [`crate::Region::give_name`].
+    pub(super) fn give_name(&self) -> Result<(), MediumError> {
+        let Some((file, path)) = self.shared() else { return Ok(()) };
+        let name = |error: Errno| match error {
+            Errno::EXIST => MediumError::Exists { path: path.clone() },
+            error => MediumError::io("give its name to", path, error),
+        };
+        if fstat(file).map_err(name)?.st_nlink == 0 {
+            let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+            linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(name)?;
+        }
+        let folder =
+            File::open(parent(path)).map_err(|error| MediumError::io("open the folder of", path, error))?;
+        retry_on_intr(|| fsync(&folder))
+            .map_err(|error| MediumError::io("make durable the name of", path, error))
+    }
+
+    /// See [`crate::Region::reserve`].
+    pub(super) fn reserve(&self, offset: u64, len: u64, medium: MediumKind) -> Result<(), MediumError> {
+        let Some((file, path)) = self.shared() else { return Ok(()) };
+        match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), offset, len)) {
+            Ok(()) => Ok(()),
+            Err(Errno::NOSPC | Errno::DQUOT) => {
+                Err(MediumError::DiskFull { path: path.clone(), needed: len })
+            }
+            // Writing zeros instead would overwrite data: such file systems do not tell holes from data.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(MediumError::unsuitable(
+                path,
+                medium.name(),
+                "its file system cannot set storage aside, so that a full disk would end the process; \
+                 use one that has fallocate, such as ext4, xfs, btrfs or tmpfs",
+            )),
+            Err(error) => Err(MediumError::io("reserve storage for", path, error)),
+        }
+    }
+
+    /// See [`crate::Region::discard`].
+    pub(super) fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let Some((file, path)) = self.shared() else { return Ok(()) };
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match retry_on_intr(|| fallocate(file, flags, offset, len)) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(error) => Err(MediumError::io("give storage back of", path, error)),
+        }
+    }
+
+    /// See [`crate::Region::has_data`].
+    pub(super) fn has_data(&self, offset: u64, len: u64) -> bool {
+        let Some(file) = self.file() else { return true };
+        match seek(file, SeekFrom::Data(offset)) {
+            Ok(data) => data < offset + len,
+            // There is none behind this place; a file system that cannot tell says something else.
+            Err(error) => error != Errno::NXIO,
+        }
+    }
+
+    /// Has the file system write the file to its device, once its pages are.
+    pub(super) fn sync(&self) -> Result<(), MediumError> {
+        let Some((file, path)) = self.shared() else { return Ok(()) };
+        retry_on_intr(|| fsync(file)).map_err(|error| MediumError::io("write back", path, error))
+    }
+
+    /// Lets go of the file; it loses its name if it is to.
+    pub(super) fn unlock(&self, removes: bool) {
+        if let Some((_, path)) = self.shared().filter(|_| removes) {
+            let _ = std::fs::remove_file(path);
+        }
+        // Closing would do it too, but not while a child that is just being started holds a copy of the
+        // descriptor.
+        if let Some(backing) = &self.backing {
+            let _ = flock(&backing.file, FlockOperation::Unlock);
+        }
+    }
+}

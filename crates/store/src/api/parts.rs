@@ -1,0 +1,99 @@
+//! Mapping the parts of a pool: all of a new one, and those that the first part of another names.
+
+use crate::options::Options;
+use crate::types::error::Error;
+use quipu_medium::{MediumError, Node, Region, Topology};
+use quipu_parts::space::PartList;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The region of a new pool, of one part or several. None has its name yet.
+pub(super) fn create(path: &Path, options: &Options) -> Result<Region, Error> {
+    let (parts, medium, durability) = (&options.parts, options.medium, options.durability);
+    let count = 1 + parts.further.len();
+    if parts.further.is_empty() && parts.nodes.is_empty() {
+        return Ok(Region::create_unnamed(path, options.size, medium, durability)?);
+    }
+    if !parts.nodes.is_empty() && parts.nodes.len() != count {
+        let named = parts.nodes.len();
+        return Err(Error::Option(format!("{named} nodes are named for {count} parts; name one for each")));
+    }
+    let len = if count == 1 {
+        options.size
+    } else {
+        options.size / count as u64 / Region::PART_UNIT * Region::PART_UNIT
+    };
+    if len == 0 {
+        let text = format!("{} bytes are too few for {count} parts; each has at least 2 MiB", options.size);
+        return Err(Error::Option(text));
+    }
+    let mut regions = Vec::with_capacity(count);
+    for (number, path) in [path].into_iter().chain(parts.further.iter().map(|path| &**path)).enumerate() {
+        let region = Region::create_unnamed(path, len, medium, durability)?;
+        regions.push(match parts.nodes.get(number) {
+            Some(node) => region.placed_on(*node),
+            None => region,
+        });
+    }
+    join(regions, options)
+}
+
+/// The region of an existing pool. Each of its parts is mapped by `map`.
+pub(super) fn open(
+    path: &Path,
+    options: &Options,
+    map: impl Fn(&Path) -> Result<Region, MediumError>,
+) -> Result<Region, Error> {
+    let first = map(path)?;
+    let Some(list) = PartList::of(&first)? else {
+        return match options.parts.moved.first() {
+            Some((number, _)) => Err(no_part(*number, 1)),
+            None => Ok(first),
+        };
+    };
+    let (lens, mut paths) = (list.lens(), list.paths(path));
+    for (number, moved) in &options.parts.moved {
+        let place = paths.get_mut(*number).filter(|_| *number > 0);
+        moved.clone_into(place.ok_or_else(|| no_part(*number, lens.len()))?);
+    }
+    let mut regions = Vec::with_capacity(lens.len());
+    regions.push(on(first.cut(lens[0])?, list.node(0)));
+    for (number, path) in paths.iter().enumerate().skip(1) {
+        let region = map(path).map_err(|error| missing(error, number, path))?;
+        list.check(number, &region, path)?;
+        regions.push(on(region.cut(lens[number])?, list.node(number)));
+    }
+    join(regions, options)
+}
+
+/// A region on the node that the system tells, or else the pool.
+fn on(region: Region, node: Node) -> Region {
+    match region.spans()[0].node {
+        Some(_) => region,
+        None => region.placed_on(node),
+    }
+}
+
+fn join(regions: Vec<Region>, options: &Options) -> Result<Region, Error> {
+    let topology = options.parts.topology.clone().map_or_else(Topology::of_machine, Ok)?;
+    Ok(Region::join(regions, &topology)?)
+}
+
+fn no_part(number: usize, count: usize) -> Error {
+    Error::Option(match count {
+        1 => format!("the place of part {number} is told, but the pool has no other parts"),
+        _ => format!("the place of part {number} is told; the parts behind the first are 1 to {}", count - 1),
+    })
+}
+
+fn missing(error: MediumError, number: usize, path: &Path) -> MediumError {
+    match error {
+        MediumError::Io { source, .. } if source.kind() == ErrorKind::NotFound => MediumError::Part {
+            path: path.to_owned(),
+            reason: format!(
+                "part {number} is missing there; bring it back, or name its place (--part {number}=PATH)"
+            ),
+        },
+        error => error,
+    }
+}
