@@ -203,6 +203,11 @@ pub struct TopologyChoice {
 }
 
 impl TopologyChoice {
+    /// The nodes, if they are told.
+    pub fn given(&self) -> Option<Topology> {
+        self.topology.clone()
+    }
+
     /// Options with these nodes.
     pub fn told(&self, options: Options) -> Options {
         match &self.topology {

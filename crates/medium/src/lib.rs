@@ -29,6 +29,7 @@ mod node;
 mod region;
 pub mod sim;
 mod topology;
+mod witness;
 mod words;
 
 pub use arch::{FlushKind, LINE};
@@ -39,3 +40,4 @@ pub use map::{Claim, Mapping, MediumKind, Pages, PmDevice, Probe, prefer_huge_pa
 pub use node::{Node, Span};
 pub use region::{Region, WORD};
 pub use topology::Topology;
+pub use witness::Nearness;

@@ -4,6 +4,7 @@
 use crate::error::MediumError;
 use crate::region::Region;
 use crate::topology::Topology;
+use crate::witness::{self, Nearness, Nodes, Witness};
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,15 +38,15 @@ impl Span {
 
 impl Region {
     /// This region, whose bytes lie on several nodes of a machine.
-    pub(crate) fn spread(mut self, topology: Arc<Topology>) -> Region {
-        self.topology = Some(topology);
+    pub(crate) fn spread(mut self, topology: Topology) -> Region {
+        self.witness = Some(Witness::Nodes(Arc::new(Nodes::new(topology, self.spans()))));
         self
     }
 
     /// The stretches of the region, each on one node: its parts, in their order. Their first bytes are
     /// multiples of 4096.
     pub fn spans(&self) -> Vec<Span> {
-        match &self.sim {
+        match self.simulator() {
             Some(sim) => sim.spans(),
             None => self.mapping().spans(),
         }
@@ -53,17 +54,18 @@ impl Region {
 
     /// The node that the caller runs on, where that makes a difference: `None` if all bytes are on one node.
     pub fn current_node(&self) -> Option<Node> {
-        match &self.sim {
-            Some(sim) => Some(Node(sim.home_node())),
-            None => self.topology.as_ref().map(|topology| topology.current()),
+        match &self.witness {
+            Some(Witness::Sim(sim)) => Some(Node(sim.home_node())),
+            Some(Witness::Nodes(nodes)) => Some(nodes.topology.current()),
+            None => None,
         }
     }
 
     /// How far the bytes of a node are from the processors of another; see [`Topology::distance`].
     pub fn distance(&self, from: Node, to: Node) -> u16 {
-        match &self.topology {
-            Some(topology) => topology.distance(from, to),
-            None => u16::from(from != to),
+        match &self.witness {
+            Some(Witness::Nodes(nodes)) => nodes.topology.distance(from, to),
+            _ => u16::from(from != to),
         }
     }
 
@@ -73,13 +75,24 @@ impl Region {
     /// # Errors
     /// [`MediumError::NoProcessors`].
     pub fn pin(&self, node: Node) -> Result<(), MediumError> {
-        match (&self.sim, &self.topology) {
-            (Some(sim), _) => {
-                sim.move_home(node.0);
-                Ok(())
+        match &self.witness {
+            Some(Witness::Sim(sim)) => sim.move_home(node.0),
+            Some(Witness::Nodes(nodes)) => {
+                nodes.topology.pin(node)?;
+                witness::forget_here();
             }
-            (None, Some(topology)) => topology.pin(node),
-            (None, None) => Ok(()),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Lines that threads have accessed on their own nodes and on others, so far. All zero where all bytes
+    /// are on one node. A thread that is not pinned counts for a moment as where it was.
+    pub fn nearness(&self) -> Nearness {
+        match &self.witness {
+            Some(Witness::Sim(sim)) => sim.cost().nearness(),
+            Some(Witness::Nodes(nodes)) => nodes.nearness(),
+            None => Nearness::default(),
         }
     }
 }

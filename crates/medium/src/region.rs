@@ -10,7 +10,7 @@ use crate::durability::Statement;
 use crate::error::MediumError;
 use crate::map::{self, Claim, Mapping, MediumKind};
 use crate::sim::Sim;
-use crate::topology::Topology;
+use crate::witness::Witness;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -23,10 +23,9 @@ pub struct Region {
     base: *mut u8,
     len: u64,
     flush: FlushKind,
-    pub(crate) sim: Option<Arc<Sim>>,
+    /// Who hears of every access, if anyone does.
+    pub(crate) witness: Option<Witness>,
     mapping: Arc<Mapping>,
-    /// The nodes of the machine, if the bytes lie on several.
-    pub(crate) topology: Option<Arc<Topology>>,
 }
 
 // SAFETY: the pointer names a shared mapping kept alive by `mapping`; every safe access through it is either
@@ -41,12 +40,12 @@ impl Region {
     }
 
     pub(crate) fn simulated(mapping: Arc<Mapping>, sim: Arc<Sim>) -> Region {
-        Region::of(mapping, FlushKind::Clwb, Some(sim))
+        Region::of(mapping, FlushKind::Clwb, Some(Witness::Sim(sim)))
     }
 
-    fn of(mapping: Arc<Mapping>, flush: FlushKind, sim: Option<Arc<Sim>>) -> Region {
+    fn of(mapping: Arc<Mapping>, flush: FlushKind, witness: Option<Witness>) -> Region {
         assert!(mapping.len().is_multiple_of(WORD), "a word that begins in the region ends in it");
-        Region { base: mapping.base(), len: mapping.len(), flush, sim, mapping, topology: None }
+        Region { base: mapping.base(), len: mapping.len(), flush, witness, mapping }
     }
 
     /// The mapping behind a region that nobody else has.
@@ -74,7 +73,10 @@ impl Region {
     /// The simulator behind this region, if it is simulated. For the proofs of the store, not for the store.
     #[inline]
     pub fn simulator(&self) -> Option<&Arc<Sim>> {
-        self.sim.as_ref()
+        match &self.witness {
+            Some(Witness::Sim(sim)) => Some(sim),
+            _ => None,
+        }
     }
 
     /// The mapping behind the region.
@@ -93,34 +95,34 @@ impl Region {
 
     /// Whether this is a file [for reading only](Region::open_read_only): writes stay in this process.
     pub fn is_read_only(&self) -> bool {
-        self.sim.is_none() && self.mapping.is_private()
+        self.simulator().is_none() && self.mapping.is_private()
     }
 
     /// The kind of medium.
     pub fn kind(&self) -> MediumKind {
-        if self.sim.is_some() { MediumKind::Sim } else { self.mapping.statement().medium }
+        if self.simulator().is_some() { MediumKind::Sim } else { self.mapping.statement().medium }
     }
 
     /// The failures that writes survive here, with the evidence.
     pub fn statement(&self) -> Statement {
-        if self.sim.is_some() { Statement::simulated() } else { self.mapping.statement().clone() }
+        if self.simulator().is_some() { Statement::simulated() } else { self.mapping.statement().clone() }
     }
 
     /// The identity of this boot of the machine. If it differs from that of the last run, the system stopped
     /// in between.
     pub fn boot_id(&self) -> [u8; 16] {
-        self.sim.as_ref().map_or_else(map::boot_id, |sim| sim.boot_id())
+        self.simulator().map_or_else(map::boot_id, |sim| sim.boot_id())
     }
 
     /// Milliseconds since 1970, by the system's clock, which may be set back; on the simulator, the time of
     /// the last [`Sim::set_now`].
     pub fn now(&self) -> u64 {
-        self.sim.as_ref().map_or_else(map::now, |sim| sim.now())
+        self.simulator().map_or_else(map::now, |sim| sim.now())
     }
 
     /// Lets this thread rest for so many microseconds; on the simulator, lets another one run.
     pub fn pause(&self, microseconds: u64) {
-        match &self.sim {
+        match self.simulator() {
             Some(_) => crate::sim::sched::spin(),
             None => map::pause(microseconds),
         }
@@ -128,7 +130,7 @@ impl Region {
 
     /// Fills `out` with unpredictable bytes; on the simulator, with bytes that its seed determines.
     pub fn entropy(&self, out: &mut [u8]) {
-        match &self.sim {
+        match self.simulator() {
             Some(sim) => sim.entropy(out),
             None => map::entropy(out),
         }
@@ -151,7 +153,9 @@ impl Region {
     #[inline]
     pub fn write(&self, offset: u64, src: &[u8]) {
         let dst = self.at(offset, src.len() as u64);
-        if let Some(sim) = &self.sim {
+        if let Some(witness) = &self.witness
+            && let Some(sim) = witness.of_write(offset, src.len() as u64)
+        {
             return simulated(move || sim.write(offset, src));
         }
         // SAFETY: `dst` is in bounds for `src.len()` bytes; a shared slice cannot overlap the mapping, which
@@ -165,7 +169,9 @@ impl Region {
     #[inline]
     pub fn write_nt(&self, offset: u64, src: &[u8]) {
         let dst = self.at(offset, src.len() as u64);
-        if let Some(sim) = &self.sim {
+        if let Some(witness) = &self.witness
+            && let Some(sim) = witness.of_write(offset, src.len() as u64)
+        {
             return simulated(move || sim.write_nt(offset, src));
         }
         // SAFETY: as in `write`.
@@ -193,7 +199,9 @@ impl Region {
         if !(offset | lines.len() as u64).is_multiple_of(LINE) || known as u64 >= LINE {
             not_aligned(offset);
         }
-        if let Some(sim) = &self.sim {
+        if let Some(witness) = &self.witness
+            && let Some(sim) = witness.of_write(offset, lines.len() as u64)
+        {
             self.at(offset, lines.len() as u64);
             return simulated(move || sim.write_nt(offset, lines));
         }
@@ -225,7 +233,9 @@ impl Region {
         if !offset.is_multiple_of(LINE) || word >= line.len() / WORD as usize {
             not_aligned(offset);
         }
-        if let Some(sim) = &self.sim {
+        if let Some(witness) = &self.witness
+            && let Some(sim) = witness.of_write(offset, LINE)
+        {
             self.at(offset, LINE);
             return simulated(move || sim.write_nt(offset, line));
         }
@@ -270,7 +280,7 @@ impl Region {
     #[inline]
     pub fn flush(&self, offset: u64, len: u64) {
         let start = self.at(offset, len);
-        if let Some(sim) = &self.sim {
+        if let Some(sim) = self.simulator() {
             return simulated(move || sim.flush(offset, len));
         }
         // SAFETY: in bounds of a live mapping.
@@ -280,7 +290,7 @@ impl Region {
     /// Waits until this thread's earlier flushes and non-temporal writes are durable.
     #[inline]
     pub fn fence(&self) {
-        if let Some(sim) = &self.sim {
+        if let Some(sim) = self.simulator() {
             return simulated(move || sim.fence());
         }
         arch::fence(self.flush);
@@ -360,7 +370,9 @@ impl Region {
     /// Tells the simulator that bytes which were lent out are read.
     #[inline]
     pub fn note_read(&self, offset: u64, len: u64) {
-        if let Some(sim) = &self.sim {
+        if let Some(witness) = &self.witness
+            && let Some(sim) = witness.of_read(offset, len)
+        {
             simulated(move || sim.note_read(offset, len));
         }
     }
@@ -397,7 +409,7 @@ impl Region {
     /// [`MediumError::DiskFull`] if the file system has no room, [`MediumError::Io`] otherwise.
     pub fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.at(offset, len);
-        if let Some(sim) = &self.sim {
+        if let Some(sim) = self.simulator() {
             return sim.reserve(len);
         }
         self.mapping.reserve(offset, len)
@@ -406,7 +418,7 @@ impl Region {
     /// Whether this is an ordinary file, which has storage only where some was [reserved](Region::reserve). A
     /// file on persistent memory is better reserved in large pieces, which huge pages can map.
     pub fn is_sparse(&self) -> bool {
-        self.sim.is_none() && self.mapping.is_sparse()
+        self.simulator().is_none() && self.mapping.is_sparse()
     }
 
     /// Gives the storage of a range back to the file system, in whole pages, where this [is
@@ -422,14 +434,14 @@ impl Region {
     /// Whether even a read of a hole takes storage, as on a file system in memory. If that has no page left,
     /// the read is a fault that ends the process.
     pub fn reads_take_storage(&self) -> bool {
-        self.sim.is_none() && self.mapping.reads_take_storage()
+        self.simulator().is_none() && self.mapping.reads_take_storage()
     }
 
     /// Whether anything may have been written to a range. A hole of a sparse file holds only zeros, and even
     /// a read of it may ask the file system for a page that it does not have.
     pub fn has_data(&self, offset: u64, len: u64) -> bool {
         self.at(offset, len);
-        self.sim.is_some() || self.mapping.has_data(offset, len)
+        self.simulator().is_some() || self.mapping.has_data(offset, len)
     }
 
     /// Writes a range back to the device beneath a file, where a crash of the system cannot take it. Memory
@@ -439,7 +451,7 @@ impl Region {
     /// [`MediumError::Io`] if the system could not.
     pub fn write_back(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.at(offset, len);
-        if self.sim.is_some() { Ok(()) } else { self.mapping.write_back(offset, len) }
+        if self.simulator().is_some() { Ok(()) } else { self.mapping.write_back(offset, len) }
     }
 
     /// Writes everything back to the device beneath a file. Slow; for clean shutdown, not for the write path.
@@ -447,7 +459,7 @@ impl Region {
     /// # Errors
     /// [`MediumError::Io`] if the system could not.
     pub fn sync(&self) -> Result<(), MediumError> {
-        if let Some(sim) = &self.sim {
+        if let Some(sim) = self.simulator() {
             sim.sync();
             return Ok(());
         }
@@ -460,7 +472,7 @@ impl Region {
     /// [`MediumError::Io`] if the system could not.
     pub fn prefault(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.at(offset, len);
-        if self.sim.is_some() {
+        if self.simulator().is_some() {
             return Ok(());
         }
         self.mapping.prefault(offset, len)

@@ -98,7 +98,7 @@ impl Topology {
     #[inline]
     pub fn current(&self) -> Node {
         let processor = sched_getcpu();
-        let site = self.nodes.iter().find(|site| site.processors.contains(&processor));
+        let site = self.nodes.iter().find(|site| site.processors.binary_search(&processor).is_ok());
         site.map_or(Node(0), |site| site.node)
     }
 
@@ -187,6 +187,8 @@ fn list(text: &str) -> Option<Vec<usize>> {
         }
         numbers.extend(first..=last);
     }
+    numbers.sort_unstable();
+    numbers.dedup();
     Some(numbers)
 }
 

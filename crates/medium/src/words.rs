@@ -14,7 +14,9 @@ impl Region {
     #[inline(always)]
     pub fn load(&self, offset: u64) -> u64 {
         let word = self.word(offset);
-        if let Some(sim) = self.simulator() {
+        if let Some(witness) = &self.witness
+            && let Some(sim) = witness.of_read(offset, WORD)
+        {
             return simulated(move || {
                 sim.note_read(offset, WORD);
                 u64::from_le(word.load(Ordering::Acquire))
@@ -28,7 +30,9 @@ impl Region {
     #[inline]
     pub fn store(&self, offset: u64, value: u64) {
         let word = self.word(offset);
-        if let Some(sim) = self.simulator() {
+        if let Some(witness) = &self.witness
+            && let Some(sim) = witness.of_write(offset, WORD)
+        {
             return simulated(move || sim.store(offset, value));
         }
         // On Arm, release orders visibility, not arrival; the barrier orders both (`docs/DURABILITY.md`).
@@ -44,7 +48,9 @@ impl Region {
     #[inline]
     pub fn compare_exchange(&self, offset: u64, current: u64, new: u64) -> Result<u64, u64> {
         let word = self.word(offset);
-        if let Some(sim) = self.simulator() {
+        if let Some(witness) = &self.witness
+            && let Some(sim) = witness.of_write(offset, WORD)
+        {
             return simulated(move || sim.compare_exchange(offset, current, new));
         }
         #[cfg(target_arch = "aarch64")]
@@ -59,7 +65,7 @@ impl Region {
     #[inline(always)]
     pub fn change_durably(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> u64 {
         // On Arm a store has a barrier of its own.
-        if cfg!(target_arch = "aarch64") || self.simulator().is_some() {
+        if cfg!(target_arch = "aarch64") || self.witness.is_some() {
             return self.change_by_steps(offset, change);
         }
         let word = self.word(offset);

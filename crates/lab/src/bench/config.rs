@@ -5,7 +5,8 @@ use super::ops::OpsPhase;
 use crate::settings;
 use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
 use quipu::internals::{NodePlace, RecordForm};
-use quipu::{Design, MediumKind, Options};
+use quipu::{Design, MediumKind, Options, Topology};
+use quipu_medium::sim::MAX_NODES;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -14,6 +15,9 @@ const LONGEST_KEY: usize = 23;
 
 /// Bytes of a key that is a number.
 const WORD_KEY: usize = 8;
+
+/// Nodes of a simulated machine.
+const NODES: RangeInclusive<u16> = 1..=MAX_NODES as u16;
 
 /// Puts of a batch.
 const BATCHES: RangeInclusive<usize> = 1..=1024;
@@ -38,6 +42,15 @@ pub struct Config {
     pub zone_size: Option<u64>,
     /// Threads, for operations and for recovery.
     pub threads: usize,
+    /// On the simulator, the nodes of the machine; threads are tasks then, at home on them in turn. Without
+    /// it there are two nodes and one client.
+    pub nodes: Option<u16>,
+    /// Parts of the pool behind its own file, which must not exist either.
+    pub parts: Vec<PathBuf>,
+    /// The nodes of the machine, if the user tells.
+    pub topology: Option<Topology>,
+    /// Whether threads are kept on the nodes of a pool with parts on several, in turn.
+    pub pins: bool,
     /// Whether a thread of the store's own compacts ahead of the clients.
     pub cleaner: bool,
     /// Records loaded.
@@ -86,6 +99,10 @@ impl Default for Config {
             levels: None,
             zone_size: None,
             threads: 1,
+            nodes: None,
+            parts: Vec::new(),
+            topology: None,
+            pins: false,
             cleaner: Options::default().cleaner,
             records: 1_000_000,
             prefilled: 0,
@@ -117,7 +134,8 @@ pub(super) fn refuse<const N: usize>(faults: [(bool, &'static str, &str); N]) ->
 }
 
 /// Why a simulated run has one thread.
-pub(super) const ONE_CLIENT: &str = "must be 1 on the simulator: costs are those of one client";
+pub(super) const ONE_CLIENT: &str =
+    "must be 1 on the simulator, where costs are those of one client; `bench ops` has several with --nodes";
 
 impl Config {
     /// Checks what every benchmark of designs needs.
@@ -150,11 +168,13 @@ impl Config {
     }
 
     fn plain_options(&self) -> Options {
-        Options::new()
-            .medium(self.medium)
-            .cleaner(self.cleaner)
-            .recovery_threads(self.threads)
-            .with(|options| options.zone_size = self.zone_size)
+        let options = Options::new().with(|options| options.zone_size = self.zone_size);
+        let options = match &self.topology {
+            Some(topology) => options.topology(topology.clone()),
+            None => options,
+        };
+        let options = self.parts.iter().fold(options, |options, part| options.part(part));
+        options.medium(self.medium).cleaner(self.cleaner).recovery_threads(self.threads)
     }
 
     /// Whether the pool of a design holds its index too.
@@ -177,7 +197,14 @@ impl Config {
             (self.seconds == Some(0), "seconds", "must be at least 1"),
             (self.prefilled >= self.records, "prefilled", "must leave records to be inserted"),
             (needs_pool && self.pool.is_none(), "pool", "must name a new file for such a medium"),
-            (is_simulated && self.threads > 1, "threads", ONE_CLIENT),
+            (is_simulated && self.threads > 1 && self.nodes.is_none(), "threads", ONE_CLIENT),
+            (
+                !is_simulated && self.nodes.is_some(),
+                "nodes",
+                "is for the simulator; elsewhere --part makes nodes",
+            ),
+            (self.nodes.is_some_and(|nodes| !NODES.contains(&nodes)), "nodes", "must be 1 to 4"),
+            (!self.parts.is_empty() && self.pool.is_none(), "part", "is a part of a pool that --pool names"),
             (
                 is_simulated && self.roofline,
                 "roofline",

@@ -8,6 +8,8 @@ use super::error::BenchError;
 use super::progress::Progress;
 use crate::run::on_threads;
 use hdrhistogram::Histogram;
+use quipu_medium::sim::sched::{self, RunOptions};
+use std::cell::RefCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +43,8 @@ pub(super) struct Phase<'a> {
     pub(super) warm_up: u64,
     /// How long it lasts, if the clock is to end it before its calls do.
     pub(super) lasts: Option<Duration>,
+    /// Whether the threads are tasks of the simulator.
+    pub(super) tasks: bool,
     /// Whether to count the bytes that go to disks and come from there meanwhile.
     pub(super) counts_disk: bool,
     /// Looks at each call on its own, where that is asked for.
@@ -59,6 +63,7 @@ impl<'a> Phase<'a> {
             operations_per_call: 1,
             warm_up: 0,
             lasts: None,
+            tasks: false,
             counts_disk: false,
             dimms: None,
             progress,
@@ -247,12 +252,31 @@ where
     let shares: Vec<Result<Share, BenchError>> = if phase.threads == 1 {
         // On the caller's own thread: the simulator's runs are bound to it.
         vec![run(phase, 0, &prepare, &start)]
+    } else if phase.tasks {
+        as_tasks(phase.threads, |thread| run(phase, thread, &prepare, &start))
     } else {
         on_threads(phase.threads, |thread| run(phase, thread, &prepare, &start))
     };
     phase.progress.end();
     let disk = start.disk.get().and_then(|before| Some(DiskBytes::now()? - (*before)?));
     collect(phase, shares).map(|outcome| Outcome { disk, ..outcome })
+}
+
+/// Runs `work` as so many tasks of the simulator, and returns their answers in order.
+fn as_tasks<R>(tasks: usize, work: impl Fn(usize) -> R) -> Vec<R> {
+    let (answers, work) = (RefCell::new((0..tasks).map(|_| None).collect::<Vec<_>>()), &work);
+    let task = |number| -> Box<dyn FnOnce() + '_> {
+        let answers = &answers;
+        Box::new(move || {
+            let answer = work(number);
+            answers.borrow_mut()[number] = Some(answer);
+        })
+    };
+    let options = RunOptions { max_steps: u64::MAX, ..RunOptions::default() };
+    if let Err(error) = sched::run_with(options, (0..tasks).map(task).collect()) {
+        panic!("a simulated phase failed: {error}");
+    }
+    answers.into_inner().into_iter().map(|answer| answer.expect("every task has ended")).collect()
 }
 
 /// Where the threads of a phase meet before its clock starts, and how they hear that one has failed.
@@ -265,7 +289,8 @@ struct Start {
 
 impl Start {
     fn of(phase: &Phase<'_>) -> Start {
-        Start { barrier: Barrier::new(phase.threads), disk: OnceLock::new(), stop: AtomicBool::new(false) }
+        let meets = if phase.tasks { 1 } else { phase.threads };
+        Start { barrier: Barrier::new(meets), disk: OnceLock::new(), stop: AtomicBool::new(false) }
     }
 
     fn wait(&self, phase: &Phase<'_>) {

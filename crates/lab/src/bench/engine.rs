@@ -10,6 +10,7 @@
 
 use super::error::BenchError;
 use quipu::Stats;
+use quipu_medium::Nearness;
 use quipu_medium::sim::Sim;
 use std::error::Error;
 use std::sync::Arc;
@@ -47,6 +48,21 @@ pub trait OpenEngine: Sync {
 
     /// A client, for one thread.
     fn client(&self) -> Self::Client;
+
+    /// Takes the place of a thread of this number, before it makes its client: one of the machine's nodes, if
+    /// that matters and was asked for.
+    ///
+    /// # Errors
+    /// [`BenchError`] if there is no such place.
+    fn seat(&self, thread: usize) -> Result<(), BenchError> {
+        let _ = thread;
+        Ok(())
+    }
+
+    /// Lines accessed on nodes near and far, where the engine counts them.
+    fn nearness(&self) -> Nearness {
+        Nearness::default()
+    }
 
     /// Records present, where the engine can say it exactly. Asked for while no clock runs.
     fn records(&self) -> Option<u64>;

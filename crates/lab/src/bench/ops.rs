@@ -218,7 +218,10 @@ impl<'a, E: Engine> Run<'a, E> {
         let prefilled = session.config.prefilled;
         if prefilled > 0 {
             let phase = session.phase("prefill", prefilled);
-            drive(&phase, |thread| Ok(self.writer(NAME, &phase, thread, 0, |number| number)))?;
+            drive(&phase, |thread| {
+                self.opened.seat(thread)?;
+                Ok(self.writer(NAME, &phase, thread, 0, |number| number))
+            })?;
         }
         let phase = session.phase(NAME, self.records() - prefilled);
         let row = self.measured(&phase, |thread| {

@@ -11,6 +11,7 @@ use super::report::Row;
 use super::roofline::{REPETITIONS, Roof, Roofline};
 use crate::workload::{KeyShape, Values};
 use quipu::MediumKind;
+use quipu_medium::Nearness;
 use std::error::Error;
 use std::ops::Range;
 
@@ -40,7 +41,8 @@ impl<'a, E: Engine> Session<'a, E> {
 
     /// A phase of `calls` calls of one operation each.
     pub(super) fn phase<'p>(&'p self, stage: &'p str, calls: u64) -> Phase<'p> {
-        Phase::new(stage, self.config.threads, calls, self.progress)
+        let phase = Phase::new(stage, self.config.threads, calls, self.progress);
+        Phase { tasks: self.config.medium == MediumKind::Sim && self.config.threads > 1, ..phase }
     }
 
     /// The same phase, warmed up by a tenth of it. Costs are exact cold, and warming up would count.
@@ -66,9 +68,14 @@ impl<'a, E: Engine> Session<'a, E> {
         let before = eliminated();
         let meter = Meter::start(self.target.simulator());
         let dimms = self.target.simulator().filter(|_| self.config.counts_dimms).map(DimmMeter::new);
-        let outcome = drive(&Phase { dimms: dimms.as_ref(), ..*phase }, prepare)?;
+        let reached = opened.nearness();
+        let outcome = drive(&Phase { dimms: dimms.as_ref(), ..*phase }, |thread| {
+            opened.seat(thread)?;
+            prepare(thread)
+        })?;
+        let reached = opened.nearness() - reached;
         let dimms_per_op = dimms.map(|dimms| dimms.dimms(outcome.operations));
-        let row = self.row(phase.stage, meter, outcome);
+        let row = reaching(self.row(phase.stage, meter, outcome), reached);
         let eliminated = Some(eliminated() - before).filter(|puts| *puts > 0);
         // Those that warmed up are among them.
         let all = row.ops + phase.warm_up * phase.threads as u64 * phase.operations_per_call;
@@ -129,7 +136,10 @@ impl<'a, E: Engine> Session<'a, E> {
         phase: &str,
         records: Range<u64>,
     ) -> Result<(), BenchError> {
-        let loader = |_| Ok(self.loader(opened, keys, phase, records.start));
+        let loader = |thread| {
+            opened.seat(thread)?;
+            Ok(self.loader(opened, keys, phase, records.start))
+        };
         drive(&self.phase(phase, records.end - records.start), loader)?;
         self.verify_count(phase, opened, records.end)
     }
@@ -179,6 +189,20 @@ impl<'a, E: Engine> Session<'a, E> {
     ) -> Result<(), BenchError> {
         let wrong = opened.records().filter(|found| *found != expected);
         wrong.map_or(Ok(()), |found| Err(self.fault(phase, Fault::Count { found, expected })))
+    }
+}
+
+/// A row with lines of other nodes, where there are several.
+fn reaching(row: Row, reached: Nearness) -> Row {
+    let all = reached.near_lines_read + reached.far_lines_read + reached.near_lines_written;
+    if all + reached.far_lines_written == 0 {
+        return row;
+    }
+    let each = |lines: u64| Some(lines as f64 / row.ops as f64);
+    Row {
+        remote_reads_per_op: each(reached.far_lines_read),
+        remote_writes_per_op: each(reached.far_lines_written),
+        ..row
     }
 }
 

@@ -9,7 +9,7 @@ use super::error::BenchError;
 use quipu::internals::{Merging, RecordForm};
 use quipu::{Client, Design, Levels, MediumKind, Options, Stats, Store, WriteBatch};
 use quipu_medium::sim::{Sim, SimOptions};
-use quipu_medium::{Pages, Region};
+use quipu_medium::{Nearness, Pages, Region};
 use std::fs;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,10 @@ pub(super) struct Target {
     design: Design,
     /// The folder of its levels, which is removed with it.
     levels: Option<TempDir>,
+    /// Its further parts, which are removed with it.
+    parts: Vec<PathBuf>,
+    /// Whether threads are kept on the nodes of its parts.
+    pins: bool,
 }
 
 /// The store, open.
@@ -56,6 +60,7 @@ pub(super) struct Opened {
     updates_in_place: bool,
     /// Whether it may have levels.
     has_levels: bool,
+    pins: bool,
 }
 
 /// Bytes of a pool that takes `writes` records and `deletes` tombstones without having to reclaim anything.
@@ -70,7 +75,7 @@ pub(super) fn room(config: &Config, writes: u64, deletes: u64) -> u64 {
     // An eighth for ends of segments and the reserve.
     let bytes = (records + tombstones) * 9 / 8 + fixed * (1 + config.threads as u64 / 8);
     // The one client of a simulated run fills the slice of its own node.
-    let slices = if config.medium == MediumKind::Sim { u64::from(NODES) } else { 1 };
+    let slices = if config.medium == MediumKind::Sim { u64::from(config.nodes.unwrap_or(NODES)) } else { 1 };
     (bytes * slices).next_multiple_of(4096)
 }
 
@@ -140,9 +145,11 @@ impl Target {
     /// A place for a pool of `bytes`. Nothing is created in a file system yet.
     pub(super) fn new(config: &Config, design: Design, bytes: u64) -> Result<Target, BenchError> {
         let place = match (&config.pool, config.medium) {
-            (_, MediumKind::Sim) => {
-                Place::Memory(Region::sim(SimOptions { len: bytes, nodes: NODES, ..SimOptions::default() }))
-            }
+            (_, MediumKind::Sim) => Place::Memory(Region::sim(SimOptions {
+                len: bytes,
+                nodes: config.nodes.unwrap_or(NODES),
+                ..SimOptions::default()
+            })),
             (Some(path), _) => Place::File(path.clone()),
             (None, _) => Place::Memory(own_memory(config, bytes)?),
         };
@@ -150,7 +157,9 @@ impl Target {
         let levels = folder_of_levels(config, &options, design)?;
         let in_use =
             levels.as_ref().map_or(Levels::Off, |folder| Levels::Folder(folder.path().join("levels")));
-        Ok(Target { place, options: options.levels(in_use), design, levels })
+        let pins = config.pins || config.nodes.is_some();
+        let parts = config.parts.clone();
+        Ok(Target { place, options: options.levels(in_use), design, levels, parts, pins })
     }
 
     fn refused(&self, phase: &str) -> impl Fn(quipu::Error) -> BenchError {
@@ -169,7 +178,7 @@ impl Target {
     fn opened(&self, store: Store) -> Opened {
         let has_slots = matches!(self.options.slots.form, RecordForm::Fixed { .. });
         let updates_in_place = self.design.can().updates_in_place && has_slots;
-        Opened { store, updates_in_place, has_levels: self.levels.is_some() }
+        Opened { store, updates_in_place, has_levels: self.levels.is_some(), pins: self.pins }
     }
 }
 
@@ -212,9 +221,9 @@ impl Engine for Target {
     fn remove(&self) -> Result<(), BenchError> {
         match &self.place {
             Place::Memory(_) => Ok(()),
-            Place::File(path) => {
+            Place::File(path) => [path].into_iter().chain(&self.parts).try_for_each(|path| {
                 fs::remove_file(path).map_err(|source| BenchError::File { path: path.clone(), source })
-            }
+            }),
         }
     }
 }
@@ -224,6 +233,20 @@ impl OpenEngine for Opened {
 
     fn client(&self) -> Client {
         self.store.client()
+    }
+
+    fn seat(&self, thread: usize) -> Result<(), BenchError> {
+        if !self.pins {
+            return Ok(());
+        }
+        let mut nodes: Vec<u16> = self.store.parts().iter().map(|part| part.node).collect();
+        nodes.dedup();
+        let pinned = self.store.pin(nodes[thread % nodes.len()]);
+        pinned.map_err(BenchError::refused(self.store.design().name(), "pin"))
+    }
+
+    fn nearness(&self) -> Nearness {
+        self.store.region().nearness()
     }
 
     /// Keys that are on levels too, or on their way there, would have to be counted one by one.

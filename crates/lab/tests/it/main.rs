@@ -25,6 +25,7 @@ mod levels_hostile;
 mod linear;
 mod model;
 mod mpkv;
+mod nodes;
 mod offset_map;
 mod pacman_costs;
 mod pacman_segment;

@@ -11,7 +11,6 @@ use crate::node::Node;
 use crate::region::Region;
 use crate::topology::Topology;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 impl Region {
     /// Unit of the lengths of all parts but the last: each begins with a huge page.
@@ -48,7 +47,7 @@ impl Region {
         let nodes: Vec<Node> = mapping.spans().iter().map(|span| span.node.unwrap_or_default()).collect();
         let is_spread = nodes.windows(2).any(|pair| pair[0] != pair[1]);
         let region = Region::new(mapping, flush);
-        Ok(if is_spread { region.spread(Arc::new(topology.clone())) } else { region })
+        Ok(if is_spread { region.spread(topology.clone()) } else { region })
     }
 
     /// This region of one file that was just opened, as far as its first `len` bytes.

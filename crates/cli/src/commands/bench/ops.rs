@@ -1,9 +1,11 @@
 //! `quipu bench ops`: the basic operations, each alone.
 
 use super::settings::{Settings, Sizes, in_batches};
+use crate::args::TopologyChoice;
 use crate::failure::{Failure, Outcome};
 use quipu_lab::bench::{self, Config};
 use quipu_lab::size;
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -11,7 +13,9 @@ Examples:
   quipu bench ops --records 5M --key-size 16 --value-size 200 --threads 2 --roofline
   quipu bench ops --medium file --pool /mnt/ssd/bench.pool
   quipu bench ops --batch 16                                # log batching
-  quipu bench ops --medium sim --records 20k --json";
+  quipu bench ops --medium sim --records 20k --json
+  quipu bench ops --medium sim --nodes 2 --threads 4        # lines of the other node an operation
+  quipu bench ops --medium dax --pool /mnt/pmem0/p --part /mnt/pmem1/p --threads 2 --pin";
 
 /// Measure insert, get, get_many, scan, update, blind_delete and remove, each alone.
 ///
@@ -33,6 +37,17 @@ pub struct Args {
     /// for every 32). A put is answered when its batch is durable.
     #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
     batch: usize,
+    /// On the simulator, nodes of the machine, up to 4; threads are at home on them in turn.
+    #[arg(long, value_name = "N")]
+    nodes: Option<u16>,
+    /// A further part of the pool, which must not exist, best on another node; may be repeated.
+    #[arg(long = "part", value_name = "PATH")]
+    parts: Vec<PathBuf>,
+    /// Keep threads on the nodes of the parts, in turn.
+    #[arg(long)]
+    pin: bool,
+    #[command(flatten)]
+    topology: TopologyChoice,
     /// Measure the limits of the medium too, in ordinary and in huge pages, and give every result as a share
     /// of one in ordinary pages.
     #[arg(long)]
@@ -44,6 +59,8 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let config = self.settings.apply(self.sizes.config(self.settings.basics.medium));
         let operations = self.ops.unwrap_or(config.records);
+        let (nodes, pins, parts) = (self.nodes, self.pin, self.parts.clone());
+        let config = Config { nodes, pins, parts, topology: self.topology.given(), ..config };
         let config = Config { operations, batch: self.batch, roofline: self.roofline, ..config };
         let mut bench = self.settings.begin(format!(
             "Basic operations on {} records of {} + {} bytes, {operations} operations a phase{}, seed {}.",
