@@ -59,6 +59,8 @@ pub(super) struct Pool {
     pub(super) records: Records,
     /// Bytes of the pool.
     pub(super) len: u64,
+    /// Nodes that its bytes lie on, and so its parts. Its clients are on all of them in turn.
+    pub(super) nodes: u16,
     /// There is so little room that zones are soon used again; somebody compacts all the time then.
     pub(super) is_crowded: bool,
     /// The clock moves, and values expire.
@@ -163,13 +165,15 @@ impl Pool {
             let (batch, separate) = (seed % 4 != 3, seed % 4 != 1);
             options.techniques = Techniques { batch, separate, ..Techniques::ALL };
         }
+        // Few: a pool of several parts differs from others only in its allocator.
+        let nodes = if is_long && !is_crowded && seed % 37 == 5 { 2 } else { 1 };
         let options =
             settings::apply(&config.settings, config.design, options).expect("settings that were checked");
         // Indexes of memtables need levels.
         let levels = levels.or_else(|| (options.merging != Merging::Direct).then(|| faults(seed)));
         let records = Records::new(options.slots.form, if wide { MANY_KEYS } else { KEYS }, words);
         let records = if has_tables { records.in_tables(TABLES) } else { records };
-        Pool { options, records, len, is_crowded, moves_clock, levels, grants }
+        Pool { options, records, len, nodes, is_crowded, moves_clock, levels, grants }
     }
 }
 

@@ -87,7 +87,8 @@ impl<'a> Run<'a> {
 
     fn explore_all(&mut self) {
         let Pace { steps, chance, budget, compactions, points: most, .. } = self.pace;
-        let region = Region::sim(SimOptions { len: self.pool.len, seed: self.seed, ..SimOptions::default() });
+        let Pool { len, nodes, .. } = self.pool;
+        let region = Region::sim(SimOptions { len, nodes, seed: self.seed, ..SimOptions::default() });
         let sim = region.simulator().expect("a simulated region").clone();
 
         let points = Points::default();
@@ -230,9 +231,13 @@ impl<'a> Run<'a> {
         let failure = RefCell::new(None);
         let tasks = plans
             .iter()
-            .map(|plan| {
+            .zip((0..self.pool.nodes).cycle())
+            .map(|(plan, node)| {
                 let (open, recorder, failure) = (&open, recorder, &failure);
                 Box::new(move || {
+                    if let Err(error) = open.pin(node) {
+                        failure.borrow_mut().get_or_insert(format!("no place on node {node}: {error}"));
+                    }
                     let mut hand = Hand::new(open, records, recorder);
                     for step in plan {
                         if let Err(what) = perform(&mut hand, step) {

@@ -28,7 +28,7 @@ const MOST: &[(Design, [f64; 3])] = &[
     (Design::MPKV, [1.0, 1.0, 1.0]),
     (Design::MPKV_BASELINE, [2.0, 2.0, 3.0]),
     // All writes have one order, so all clients of a table write to one zone at a time.
-    (Design::XP, [2.5, 2.5, 1.0]),
+    (Design::XP, [2.5, 3.3, 1.0]),
 ];
 
 fn key(node: u16, number: u64) -> [u8; 16] {
