@@ -23,6 +23,10 @@ pub struct Row {
     pub settings: String,
     /// The phase.
     pub phase: String,
+    /// The set of keys, of a row of indexes.
+    pub keys: Option<&'static str>,
+    /// The order in which its records were inserted.
+    pub order: Option<&'static str>,
     /// The medium.
     pub medium: String,
     /// Threads at work.
