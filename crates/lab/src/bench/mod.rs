@@ -70,8 +70,8 @@ pub use config::Config;
 pub use engine::{Engine, EngineClient, OpenEngine};
 pub use error::{BenchError, Fault};
 pub use index::{
-    Access, Contender, HouseIndex, IndexLoad, IndexOrder, IndexRun, NoBulk, SCANNED, index_table, indexes,
-    indexes_of,
+    Access, Contender, HouseIndex, IndexKind, IndexLoad, IndexOrder, IndexRun, NoBulk, SCANNED, index_table,
+    indexes,
 };
 pub use levels::levels;
 pub use memtables::{Order, memtables};

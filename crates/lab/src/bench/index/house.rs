@@ -1,5 +1,6 @@
 //! The indexes of this house, by name.
 
+use super::IndexKind;
 use super::ours::{OfHouse, Ours};
 use super::run::IndexRun;
 use crate::bench::chain::zone_size;
@@ -70,12 +71,8 @@ impl Named for HouseIndex {
     }
 }
 
-impl HouseIndex {
-    /// Measures it on the records of this run.
-    ///
-    /// # Errors
-    /// The index's own, and a wrong answer.
-    pub fn measure(self, run: &IndexRun<'_>, sink: Sink<'_>) -> Result<(), BenchError> {
+impl IndexKind for HouseIndex {
+    fn measure(&self, run: &IndexRun<'_>, sink: Sink<'_>) -> Result<(), BenchError> {
         match self {
             HouseIndex::Alex => self.in_dram(run, Alex::new, sink),
             HouseIndex::Masstree => self.in_dram(run, Masstree::new, sink),
@@ -91,7 +88,9 @@ impl HouseIndex {
             }
         }
     }
+}
 
+impl HouseIndex {
     fn in_dram<I: OfHouse>(
         self,
         run: &IndexRun<'_>,

@@ -28,16 +28,26 @@ mod table;
 
 pub use house::HouseIndex;
 pub use load::{IndexLoad, IndexOrder};
-pub use run::{IndexRun, indexes, indexes_of};
+pub use run::{IndexRun, indexes};
 pub use table::index_table;
 
 use super::error::BenchError;
+use super::report::Sink;
 use std::convert::Infallible;
 
 /// Keys of a batch.
 const BATCH: usize = 32;
 /// Keys of a scan.
 pub const SCANNED: usize = 100;
+
+/// A kind of index, by its name: it knows how to make one.
+pub trait IndexKind {
+    /// Measures an index of this kind on the records of a run.
+    ///
+    /// # Errors
+    /// The index's own, and a wrong answer.
+    fn measure(&self, run: &IndexRun<'_>, sink: Sink<'_>) -> Result<(), BenchError>;
+}
 
 /// An index under measurement.
 pub trait Contender: Sync + Sized {

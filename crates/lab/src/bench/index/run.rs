@@ -1,9 +1,8 @@
 //! The phases: each index over the same records.
 
-use super::house::HouseIndex;
 use super::load::{IndexLoad, IndexOrder};
 use super::records::{Probe, Records, word_of};
-use super::{Access, BATCH, Contender, SCANNED};
+use super::{Access, BATCH, Contender, IndexKind, SCANNED};
 use crate::bench::config::{Config, refuse};
 use crate::bench::cost::Meter;
 use crate::bench::drive::{Outcome, Phase, drive};
@@ -35,29 +34,14 @@ const PER_CHECK: u64 = 64;
 /// Records that are looked for when all are removed.
 const ABSENT: usize = 1_000;
 
-/// Measures indexes of this house, one after another, on each set of keys.
+/// Measures indexes, one after another, on each set of keys.
 ///
 /// # Errors
 /// A setting out of range, an index's own, and a wrong answer.
-pub fn indexes(
-    config: &Config,
-    load: &IndexLoad,
-    indexes: &[HouseIndex],
-    progress: &dyn Progress,
-    sink: Sink<'_>,
-) -> Result<(), BenchError> {
-    indexes_of(config, load, indexes, |index, run, sink| index.measure(run, sink), progress, sink)
-}
-
-/// Measures indexes of any kind so; `measure` measures one of them on the records of a run.
-///
-/// # Errors
-/// As for [`indexes`].
-pub fn indexes_of<K>(
+pub fn indexes<K: IndexKind>(
     config: &Config,
     load: &IndexLoad,
     kinds: &[K],
-    measure: impl Fn(&K, &IndexRun<'_>, Sink<'_>) -> Result<(), BenchError>,
     progress: &dyn Progress,
     sink: Sink<'_>,
 ) -> Result<(), BenchError> {
@@ -70,7 +54,7 @@ pub fn indexes_of<K>(
         progress.end();
         let run = IndexRun { config, set, order: load.order, records, progress };
         for kind in kinds {
-            measure(kind, &run, sink)?;
+            kind.measure(&run, sink)?;
         }
     }
     Ok(())
