@@ -138,8 +138,16 @@ impl Measured<'_> {
         Row { keys: Some(set.name()), order: Some(order.name()), ..Row::of(self.name, phase, config) }
     }
 
+    /// No index maps memory past the allocator, so its count is exact.
     fn holding<C: Contender>(&self, row: Row, before: Option<Memory>, index: &C) -> Row {
-        row.holding(self.run.config.records, before, index.pm_bytes())
+        let each = |bytes: u64| bytes as f64 / self.run.config.records as f64;
+        let (counted, resident) = before.map_or((None, None), |before| Memory::now().witnesses_since(before));
+        Row {
+            dram_bytes_per_record: counted.map(each),
+            resident_bytes_per_record: resident.map(each),
+            pm_bytes_per_record: Some(each(index.pm_bytes())),
+            ..row
+        }
     }
 
     #[cold]

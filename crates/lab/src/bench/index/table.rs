@@ -6,13 +6,14 @@ use crate::bench::table::{aligned, table};
 use crate::distinct::distinct;
 
 /// The columns: a phase, the header, and the figure of its row with so many decimals.
-const COLUMNS: [(&str, &str, usize, fn(&Row) -> Option<f64>); 11] = [
+const COLUMNS: [(&str, &str, usize, fn(&Row) -> Option<f64>); 12] = [
     (INSERT, "insert", 2, |row| row.mops),
     (GET, "get", 2, |row| row.mops),
     (GET_MANY, "get of 32", 2, |row| row.mops),
     (SCAN, "scan of 100", 3, |row| row.mops),
     (REMOVE, "remove", 2, |row| row.mops),
     (INSERT, "DRAM B/key", 1, |row| row.dram_bytes_per_record),
+    (INSERT, "resident", 1, |row| row.resident_bytes_per_record),
     (INSERT, "PM B/key", 1, |row| row.pm_bytes_per_record.filter(|bytes| *bytes > 0.0)),
     (BULK_LOAD, "bulk load", 2, |row| row.mops),
     (LOADED_GET, "get then", 2, |row| row.mops),
