@@ -49,8 +49,8 @@ pub struct Row {
     pub p999_ns: Option<u64>,
     /// DRAM that the store holds at the end of the phase.
     pub dram_bytes_per_record: Option<f64>,
-    /// Growth of the resident memory of the process, for an index that takes all its memory from the program's
-    /// allocator: the slack of that is in it, and memory that others have given back is not.
+    /// Growth of the process in resident memory, of a row of indexes. The allocator's slack is in it; memory
+    /// that others have given back, and that is used again, is not.
     pub resident_bytes_per_record: Option<f64>,
     /// Bytes of the heap's segments in use at the end of the phase.
     pub pm_bytes_per_record: Option<f64>,

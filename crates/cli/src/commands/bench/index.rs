@@ -21,13 +21,13 @@ lines_read_per_op, media_write_bytes_per_op, remote_writes_per_op, remote_reads_
 
 /// Measure indexes alone, on sets of keys that are easy and hard for indexes that learn.
 ///
-/// An index names the records of a table in DRAM, whose keys have eight bytes. All are inserted into an empty
-/// index, read one by one and in batches of 32, scanned by 100 from every tenth, and removed. An index in DRAM
-/// that can be loaded in one go from what a clean close leaves is loaded so, by one thread, and read again.
-/// Each answer must be the word that was inserted. An index that keeps no keys reads them in the table.
+/// An index names the records of a table in DRAM, whose keys have eight bytes. All are inserted into an
+/// empty index, read one by one and in batches of 32, scanned by 100 from every tenth, and removed. An index
+/// in DRAM that can be loaded in one go from what a clean close leaves is loaded so, by one thread, and read
+/// again. Each answer must be the word that was inserted. An index without keys reads them in the table.
 ///
-/// Indexes: alex, masstree, hash and cceh are in DRAM; cceh-pm, fastfair, buckets and buckets-locks are in the
-/// pool. Of those in order (alex, masstree, fastfair) there are scans.
+/// Indexes: alex, masstree, hash and cceh are in DRAM. Those in the pool are cceh-pm, fastfair, buckets and
+/// buckets-locks. Alex, masstree and fastfair keep keys in order and are scanned.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -33,9 +33,9 @@ impl IndexOrder {
 /// Keys, and how many.
 #[derive(Clone, Debug, clap::Args)]
 pub struct IndexLoad {
-    /// Sets of keys, separated by commas, or all: uniform (any 64 bits), longlat (longitude and latitude of
-    /// places around cities), osm (their bits by turns), fb (2^38 numbers and 21 far above), prefix (3 tenants,
-    /// four letters, 24 bits), sequential.
+    /// Sets of keys, separated by commas, or all. They are uniform (any 64 bits), longlat (longitude and
+    /// latitude of places around cities), osm (their bits by turns), fb (below 2^38, 21 far above), prefix
+    /// (3 tenants, four letters, 24 bits) and sequential.
     #[arg(long, value_name = "SET", value_delimiter = ',', default_value = "uniform")]
     keys: Vec<OneOrAll<KeySet>>,
     /// The order in which records are inserted.

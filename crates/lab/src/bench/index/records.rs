@@ -3,7 +3,7 @@
 use super::load::IndexOrder;
 use crate::workload::{KeySet, Permutation};
 
-/// What is added to a seed, so that lookups come in another order than insertions.
+/// Added to a seed, so that lookups come in another order than insertions.
 const OF_LOOKUPS: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A record that is to be looked for.

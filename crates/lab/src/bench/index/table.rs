@@ -5,8 +5,11 @@ use crate::bench::report::Row;
 use crate::bench::table::{aligned, table};
 use crate::distinct::distinct;
 
+/// A figure of a row, if it has that.
+type Figure = fn(&Row) -> Option<f64>;
+
 /// The columns: a phase, the header, and the figure of its row with so many decimals.
-const COLUMNS: [(&str, &str, usize, fn(&Row) -> Option<f64>); 12] = [
+const COLUMNS: [(&str, &str, usize, Figure); 12] = [
     (INSERT, "insert", 2, |row| row.mops),
     (GET, "get", 2, |row| row.mops),
     (GET_MANY, "get of 32", 2, |row| row.mops),
