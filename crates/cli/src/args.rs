@@ -8,14 +8,11 @@ use crate::failure::{Failure, Outcome, tell};
 use clap::builder::styling::Styles;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use quipu::{Client, Design, Error, Levels, MediumKind, Options, Store, Topology};
+use quipu::{Client, Error, Levels, MediumKind, Options, Store, Topology};
 use quipu_cli::transfer::DEFAULT;
-use quipu_lab::arguments::design;
-use quipu_lab::distinct::distinct;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
 
 /// Rules of all commands, shown below the list of them.
 const EVERYWHERE: &str = "\
@@ -137,23 +134,6 @@ pub fn parse() -> Result<Command, ExitCode> {
 /// Whether the command line has `--json`, also if it cannot be read.
 pub fn wants_json() -> bool {
     std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
-}
-
-/// The designs that a value of `--design` names, where several may be named.
-#[derive(Clone, Debug)]
-pub struct DesignChoice(Vec<Design>);
-
-impl FromStr for DesignChoice {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<DesignChoice, String> {
-        Ok(DesignChoice(if name == "all" { Design::ALL.to_vec() } else { vec![design(name)?] }))
-    }
-}
-
-/// The designs that the choices name, each once, in the order they were named.
-pub fn chosen(choices: &[DesignChoice]) -> Vec<Design> {
-    distinct(choices.iter().flat_map(|choice| choice.0.clone()))
 }
 
 /// The pool that a command works with.
@@ -301,12 +281,5 @@ mod tests {
             assert!(command.get_about().is_some(), "{} says nothing of itself", command.get_name());
         }
         visit(&Line::command());
-    }
-
-    #[test]
-    fn designs_are_chosen_once_each() {
-        let choices = ["quipu", "all"].map(|name| name.parse().unwrap());
-        assert_eq!(chosen(&choices), Design::ALL);
-        assert!("knot".parse::<DesignChoice>().unwrap_err().contains("knot"));
     }
 }

@@ -9,11 +9,12 @@
 //! - [`linear`]: what real threads were told must fit one order of what they did.
 //! - [`run`]: what the last three share.
 //! - [`settings`]: settings of designs, where several designs are at hand.
-//! - [`arguments`], [`distinct`], [`size`], [`suggest`]: arguments of command lines.
+//! - [`arguments`], [`choice`], [`distinct`], [`size`], [`suggest`]: arguments of command lines.
 //! - [`mod@bench`]: benchmarks that check what they read, and the limits they are compared with.
 
 pub mod arguments;
 pub mod bench;
+pub mod choice;
 pub mod contract;
 pub mod crash;
 pub mod damage;

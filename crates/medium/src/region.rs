@@ -23,7 +23,7 @@ pub struct Region {
     base: *mut u8,
     len: u64,
     flush: FlushKind,
-    /// Who hears of every access, if anyone does.
+    /// The one that hears of every access, if any does.
     pub(crate) witness: Option<Witness>,
     mapping: Arc<Mapping>,
 }
@@ -250,17 +250,6 @@ impl Region {
         let (at, (words, _)) = (offset + word as u64 * WORD, line.as_chunks::<{ WORD as usize }>());
         self.store(at, u64::from_le_bytes(words[word]));
         self.flush(at, WORD);
-    }
-
-    /// Fills a range with zeros, by the route of [`write_nt`](Region::write_nt).
-    pub fn zero(&self, offset: u64, len: u64) {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        let mut done = 0;
-        while done < len {
-            let take = (len - done).min(ZEROS.len() as u64);
-            self.write_nt(offset + done, &ZEROS[..take as usize]);
-            done += take;
-        }
     }
 
     #[inline(always)]

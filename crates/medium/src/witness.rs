@@ -1,4 +1,4 @@
-//! [`Witness`]: who hears of every access to a region, if anyone does. That is the simulator, or, where the
+//! [`Witness`]: the one that hears of every access to a region, if any does. That is the simulator, or, where the
 //! bytes lie on several nodes, the counts of near and far lines. All other regions pay for neither.
 
 use crate::arch::LINE;
@@ -16,7 +16,7 @@ const STRIDE: u32 = 64;
 /// Copies of the counts, so that threads seldom count in the same line.
 const SHARDS: usize = 16;
 
-/// Who hears of every access to a region.
+/// The one that hears of every access to a region.
 #[derive(Clone)]
 pub(crate) enum Witness {
     Sim(Arc<Sim>),

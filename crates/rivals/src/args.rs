@@ -3,6 +3,7 @@
 use crate::again;
 use crate::campaign::Campaign;
 use crate::evaluation::Evaluation;
+use crate::index;
 use crate::output::{self, Failure, Report};
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
@@ -22,6 +23,7 @@ Examples:
   quipu-rivals ycsb a e --engine rocksdb,fjall --medium file --pool /mnt/ssd/rivals --wal-dir /dev/shm/log --batch 100 --seconds 60
   quipu-rivals steady --engine xp,rocksdb,fjall --seconds 600 --records 8000000 --plot steady.svg
   quipu-rivals mix --etc --engine flatstore-h,pmemkv:process,rocksdb:process
+  quipu-rivals index --index alex,masstree,btree,congee --keys uniform,osm --records 10M
   quipu-rivals paper mpkv --figure 4,contention --threads 1,2
   quipu-rivals paper xp --figure 10 --medium file --pm-dir /dev/shm --cache 256M
   quipu-rivals compare > tables.md";
@@ -64,6 +66,11 @@ enum Command {
     /// Quipu's own designs do it in a pool that is as full as --utilization says; nobody limits the space of
     /// the others.
     Mix(Mix),
+    /// Measure indexes alone, ours and others, on sets of keys.
+    ///
+    /// The same as `quipu bench index`, in one process for all. Bytes of a key are those that the program's
+    /// allocator has counted, of ours and of others.
+    Index(index::Args),
     /// Repeat the evaluation of a paper whose rivals are not ours to run: with other engines beside our
     /// designs.
     Paper(Evaluated),
@@ -357,6 +364,7 @@ impl Line {
             Command::Ycsb(ycsb) => ycsb.run(),
             Command::Steady(steady) => steady.run(),
             Command::Mix(mix) => mix.run(),
+            Command::Index(args) => args.run(),
             Command::Paper(evaluated) => evaluated.run(),
             Command::Compare(compare) => compare.campaign()?.run(),
         }

@@ -4,7 +4,7 @@
 //! fjall and pmemkv behind the runner's interface ([`quipu_lab::bench::Engine`]), each at the durability
 //! [levels](Level) that it has. [`compare`] runs them and Quipu's own designs one after another in the same
 //! place. The failures that an acknowledged write survives differ, and decide most of the speed, so they are
-//! part of every result.
+//! part of every result. [`indexes`] puts other indexes in DRAM beside ours, without a store around them.
 //!
 //! # What the comparison can and cannot say
 //!
@@ -27,12 +27,14 @@
 //!
 //! ```text
 //! cargo run --release -p quipu-rivals -- ops --engine quipu,rocksdb:process,redb:memory,fjall:process
+//! cargo run --release -p quipu-rivals -- index --index alex,masstree,btree,congee --keys all
 //! cargo run --release -p quipu-rivals -- compare      # the tables of docs/BENCHMARKS.md
 //! cargo test -p quipu-rivals
 //! ```
 
 pub mod compare;
 pub mod engines;
+pub mod indexes;
 mod level;
 mod place;
 

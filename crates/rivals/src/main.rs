@@ -7,6 +7,7 @@ mod again;
 mod args;
 mod campaign;
 mod evaluation;
+mod index;
 mod markdown;
 mod output;
 

@@ -89,6 +89,36 @@ fn a_load_lasts_for_its_time_on_ours_and_on_others() {
 }
 
 #[test]
+fn other_indexes_stand_beside_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let measure = |line: &[&str]| program(folder.path(), &[&["index", "--records", "2k"][..], line].concat());
+    let output = measure(&["--keys", "uniform,osm", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let all = ["insert", "get", "get_many", "scan", "remove", "bulk_load", "loaded_get"];
+    let of_one: Vec<(&str, &str)> = ["alex", "masstree", "btree", "congee"]
+        .iter()
+        .flat_map(|index| all.iter().map(|phase| (*index, *phase)))
+        .filter(|(index, phase)| *index != "congee" || !["bulk_load", "loaded_get"].contains(phase))
+        .collect();
+    let found: Vec<_> =
+        rows.iter().map(|row| (row["design"].as_str().unwrap(), row["phase"].as_str().unwrap())).collect();
+    assert_eq!(found, of_one.repeat(2));
+    for row in rows.iter().filter(|row| row["phase"] == "insert") {
+        assert!(row["dram_bytes_per_record"].as_f64() > Some(8.0), "the allocator counts: {row}");
+    }
+    let table = text(&measure(&["--index", "all", "--keys", "sequential"]).stdout);
+    assert!(table.contains("sequential  buckets") && table.contains("sequential  congee"), "{table}");
+    let refused = |line: &[&str], why: &str| {
+        let output = measure(line);
+        assert_eq!((output.status.code(), text(&output.stderr).contains(why)), (Some(2), true));
+    };
+    refused(&["--threads", "2", "--index", "btree"], "threads must be 1 for btree");
+    refused(&["--index", "art"], "choose from alex, ");
+}
+
+#[test]
 fn papers_are_repeated_beside_others() {
     let folder = tempfile::tempdir().unwrap();
     let mut line = vec!["paper", "mpkv", "--figure", "6", "--engine", "redb:memory", "--medium", "file"];

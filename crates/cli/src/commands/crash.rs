@@ -1,8 +1,9 @@
 //! `quipu crash`: explores what power failures may leave.
 
-use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
+use quipu::Design;
+use quipu_lab::choice::{OneOrAll, chosen};
 use quipu_lab::crash::{CrashConfig, CrashReport, KINDS, Violation, explore};
 use quipu_lab::settings;
 
@@ -30,7 +31,7 @@ with violations also details, a list of seed, operation, what, image, replay. A 
 pub struct Args {
     /// The designs, separated by commas, or all.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
-    design: Vec<DesignChoice>,
+    design: Vec<OneOrAll<Design>>,
     #[command(flatten)]
     config: CrashConfig,
     /// Print one JSON object a line, one for each design.

@@ -1,8 +1,9 @@
 //! `quipu linear`: judges what real threads are told.
 
-use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
+use quipu::Design;
+use quipu_lab::choice::{OneOrAll, chosen};
 use quipu_lab::linear::{LinearConfig, LinearReport, explore};
 
 const EXAMPLES: &str = "\
@@ -30,7 +31,7 @@ of history, what, replay. A violation is exit code 1.";
 pub struct Args {
     /// The designs, separated by commas, or all.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
-    design: Vec<DesignChoice>,
+    design: Vec<OneOrAll<Design>>,
     #[command(flatten)]
     config: LinearConfig,
     /// Print one JSON object a line, one for each design.

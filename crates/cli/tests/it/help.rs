@@ -40,6 +40,7 @@ fn every_help_shows_examples_and_defaults() {
         &["bench", "steady"],
         &["bench", "util"],
         &["bench", "recovery"],
+        &["bench", "index"],
         &["bench", "ring"],
         &["bench", "paper"],
     ] {

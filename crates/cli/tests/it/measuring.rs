@@ -332,6 +332,40 @@ fn exploration_reports_what_it_judged() {
 }
 
 #[test]
+fn indexes_are_measured_alone() {
+    let small = ["bench", "index", "--records", "500", "--keys", "osm,sequential"];
+    let of = |index| small.iter().chain(&["--index", index]).copied().collect::<Vec<_>>();
+    let rows = objects(&succeed(of("alex,hash").iter().chain(&["--json"])));
+    let alex = ["insert", "get", "get_many", "scan", "remove", "bulk_load", "loaded_get"];
+    let hash = ["insert", "get", "get_many", "remove", "bulk_load", "loaded_get"];
+    assert_eq!(phases(&rows), [&alex[..], &hash].concat().repeat(2));
+    let mut fields = words("design keys order phase medium threads records ops seconds mops");
+    fields.extend(words("p50_ns p99_ns p999_ns dram_bytes_per_record resident_bytes_per_record"));
+    fields.push("pm_bytes_per_record");
+    fields.sort_unstable();
+    assert_eq!(names(&rows[0]), fields);
+    assert_eq!((&rows[0]["keys"], &rows[0]["order"]), (&"osm".into(), &"random".into()));
+    let table = text(of("all"));
+    for part in ["Indexes of 500 keys", "PM B/key", "osm         buckets-locks", "sequential  alex"] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    let rows = objects(&succeed(of("fastfair").iter().chain(&["--medium", "sim", "--json"])));
+    let mut fields = words(COUNTED);
+    fields.extend(words("keys order"));
+    fields.sort_unstable();
+    assert_eq!(names(&rows[0]), fields);
+    assert_eq!(phases(&rows), alex[..5].repeat(2));
+    let refusal = fail(of("alix"), 2);
+    assert!(
+        refusal.contains("choose from alex, masstree, hash") && refusal.contains("mean alex?"),
+        "{refusal}"
+    );
+    let refusal = fail(["bench", "index", "--keys", "random"], 2);
+    assert!(refusal.contains("no set of keys is called \"random\"; choose from uniform, "), "{refusal}");
+    assert!(fail(["bench", "index", "--records", "31"], 2).contains("--records must be at least 32"));
+}
+
+#[test]
 fn exploration_takes_settings_of_the_design() {
     let plain = text(["crash", "--design", "flatstore-m", "--runs", "1", "--seed", "3"]);
     let raw = text(["crash", "--design", "flatstore-m", "--runs", "1", "--seed", "3", "--set", "pacman=off"]);

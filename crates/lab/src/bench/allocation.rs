@@ -10,10 +10,10 @@ use super::drive::{Phase, drive};
 use super::error::BenchError;
 use super::progress::Progress;
 use super::report::{Row, Sink};
-use super::target::bare;
+use super::target::{bare, format_of_parts};
 use quipu_medium::Region;
 use quipu_parts::space::{
-    FormatOptions, FreeListKind, ObjectId, ObjectPool, PoolSpec, SETTINGS_LEN, Space, SpaceError, ZoneId,
+    FormatOptions, FreeListKind, ObjectId, ObjectPool, PoolSpec, Space, SpaceError, ZoneId,
 };
 use std::sync::{Mutex, PoisonError};
 
@@ -81,15 +81,9 @@ impl Run<'_> {
         let region = bare(self.config, self.count * (self.size + EACH) + FIXED)?;
         let spec = PoolSpec { id: OBJECTS, object_size: self.size, count: self.count };
         let options = FormatOptions {
-            zone_size,
-            // No store: nobody opens it as one.
-            design: 0,
-            settings: [0; SETTINGS_LEN],
-            features: &[],
             pools: if name == POOL { vec![spec] } else { Vec::new() },
             free_list: FreeListKind::Persistent,
-            secret: [7; 32],
-            boot_id: region.boot_id(),
+            ..format_of_parts(&region, zone_size)
         };
         let space = Space::format(region.clone(), &options).map_err(BenchError::refused(name, "create"))?;
         Ok((region, space))

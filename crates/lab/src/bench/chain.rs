@@ -2,6 +2,7 @@
 
 use super::config::Config;
 use super::error::BenchError;
+use super::target::format_of_parts;
 use quipu_medium::{LINE, Region};
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::chain::anchor::Anchor;
@@ -11,7 +12,7 @@ use quipu_parts::heap::chain::{
 };
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::{Certifier, padded};
-use quipu_parts::space::{Feature, FormatOptions, FreeListKind, PoolSpec, SETTINGS_LEN, Space};
+use quipu_parts::space::{Feature, FormatOptions, PoolSpec, Space};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -67,19 +68,13 @@ pub(super) fn chain_log(
     let (zone_size, slots) = zones(config);
     let memtables = bytes.div_ceil(zone_size).div_ceil(u64::from(slots)) + 4;
     let options = FormatOptions {
-        zone_size,
-        // No store: nobody opens it as one.
-        design: 0,
-        settings: [0; SETTINGS_LEN],
         features,
         pools: vec![
             PoolSpec { id: MEMTABLES, object_size: MEMTABLE_LEN, count: memtables },
             PoolSpec { id: ANCHOR, object_size: ANCHOR_LEN, count: 1 },
             PoolSpec { id: SUBTABLES, object_size: SUBTABLE_LEN, count: 1 },
         ],
-        free_list: FreeListKind::Volatile,
-        secret: [7; 32],
-        boot_id: region.boot_id(),
+        ..format_of_parts(region, zone_size)
     };
     let space = Arc::new(Space::format(region.clone(), &options).map_err(refused(name))?);
     let certifier = Certifier::new(space.superblock().secret());

@@ -85,6 +85,14 @@ pub enum Fault {
         /// Number of the last value written.
         expected: u64,
     },
+    /// An index told the word of another record, or of none.
+    #[error("record {record} has the word {found} in the index, which is not its own")]
+    WrongWord {
+        /// The record.
+        record: u64,
+        /// The word.
+        found: u64,
+    },
     /// A scan gave a record that comes before the one that it gave last.
     #[error("record {0} came out of the order of keys")]
     Disorder(u64),

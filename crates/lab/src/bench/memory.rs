@@ -34,8 +34,14 @@ impl Memory {
 
     /// Bytes taken since `earlier`, or `None` if neither witness saw anything.
     pub(super) fn since(self, earlier: Memory) -> Option<u64> {
+        let (counted, resident) = self.witnesses_since(earlier);
+        taken(counted, resident)
+    }
+
+    /// Bytes counted since `earlier`, and bytes that became resident.
+    pub(super) fn witnesses_since(self, earlier: Memory) -> (Option<u64>, Option<u64>) {
         let growth = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        taken(growth(self.counted, earlier.counted), growth(self.resident, earlier.resident))
+        (growth(self.counted, earlier.counted), growth(self.resident, earlier.resident))
     }
 }
 

@@ -9,6 +9,7 @@
 //! - [`steps`]: the steps of an operation, each alone.
 //! - [`patterns`]: writes by themselves, in several orders.
 //! - [`memtables`]: the index of a memtable and its records, without a store.
+//! - [`indexes`]: indexes alone, on sets of keys.
 //! - [`ring`]: one order over all writes, without an index.
 //! - [`levels`]: reads by where a store's data are.
 //! - [`allocation`]: the allocator of a pool, without a store.
@@ -38,6 +39,7 @@ mod disk;
 mod drive;
 mod engine;
 mod error;
+mod index;
 mod levels;
 mod memory;
 mod memtables;
@@ -67,6 +69,10 @@ pub use allocation::allocation;
 pub use config::Config;
 pub use engine::{Engine, EngineClient, OpenEngine};
 pub use error::{BenchError, Fault};
+pub use index::{
+    Access, Contender, HouseIndex, IndexKind, IndexLoad, IndexOrder, IndexRun, NoBulk, SCANNED, index_table,
+    indexes,
+};
 pub use levels::levels;
 pub use memtables::{Order, memtables};
 pub use ops::{OpsPhase, ops, ops_of};

@@ -105,7 +105,7 @@ fn design(row: &Row) -> String {
         let Row { design, threads, .. } = row;
         format!("{design}, {}, {threads} thread{}", paper.setting, if *threads == 1 { "" } else { "s" })
     } else {
-        row.design.clone()
+        row.keys.map_or(row.design.clone(), |keys| format!("{}, {keys}", row.design))
     }
 }
 

@@ -23,6 +23,10 @@ pub struct Row {
     pub settings: String,
     /// The phase.
     pub phase: String,
+    /// The set of keys, of a row of indexes.
+    pub keys: Option<&'static str>,
+    /// The order in which its records were inserted.
+    pub order: Option<&'static str>,
     /// The medium.
     pub medium: String,
     /// Threads at work.
@@ -45,6 +49,9 @@ pub struct Row {
     pub p999_ns: Option<u64>,
     /// DRAM that the store holds at the end of the phase.
     pub dram_bytes_per_record: Option<f64>,
+    /// Growth of the process in resident memory, of a row of indexes. The allocator's slack is in it; memory
+    /// that others have given back, and that is used again, is not.
+    pub resident_bytes_per_record: Option<f64>,
     /// Bytes of the heap's segments in use at the end of the phase.
     pub pm_bytes_per_record: Option<f64>,
     /// Share of the medium's limit for this kind of operation, in ordinary pages.

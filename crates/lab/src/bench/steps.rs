@@ -15,7 +15,7 @@ use super::error::{BenchError, Fault};
 use super::ops::{OpsPhase, ops};
 use super::progress::Progress;
 use super::report::{Row, Sink};
-use super::target::{bare, room};
+use super::target::{bare, format_of_parts, room};
 use crate::workload::{KeyShape, Permutation, Values};
 use quipu::Design;
 use quipu::internals::RecordForm;
@@ -25,7 +25,7 @@ use quipu_parts::heap::slots::{Neighbor, Offset, SlotHeap};
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::index::cceh::{CcehIndex, DramNodes};
 use quipu_parts::record::Certifier;
-use quipu_parts::space::{FormatOptions, FreeListKind, SETTINGS_LEN, Space};
+use quipu_parts::space::Space;
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -82,17 +82,7 @@ impl<'a> Parts<'a> {
         let bytes = room(config, config.records + config.records / 8, 0);
         let region = bare(config, bytes)?;
         let options = config.options(Design::VIPER)?;
-        let format = FormatOptions {
-            zone_size: ZONE,
-            // No store: nobody opens it as one.
-            design: 0,
-            settings: [0; SETTINGS_LEN],
-            features: &[],
-            pools: Vec::new(),
-            free_list: FreeListKind::Volatile,
-            secret: [7; 32],
-            boot_id: region.boot_id(),
-        };
+        let format = format_of_parts(&region, ZONE);
         let space = Space::format(region.clone(), &format).map_err(refused("create"))?;
         let certifier = Certifier::new(space.superblock().secret());
         let clock = Clock::resume(&space, CLOCK, false);

@@ -8,8 +8,9 @@ const PERCENT: f64 = 100.0;
 const MIB: f64 = 1.0 / (1 << 20) as f64;
 
 /// The columns: the field of a row's JSON, the header, and for numbers a factor and the decimals.
-const COLUMNS: [(&str, &str, f64, usize); 66] = [
+const COLUMNS: [(&str, &str, f64, usize); 67] = [
     ("setting", "setting", 1.0, 0),
+    ("keys", "keys", 1.0, 0),
     ("design", "design", 1.0, 0),
     ("phase", "phase", 1.0, 0),
     ("distribution", "keys", 1.0, 0),

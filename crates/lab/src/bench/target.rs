@@ -10,6 +10,7 @@ use quipu::internals::{Merging, RecordForm};
 use quipu::{Client, Design, Levels, MediumKind, Options, Stats, Store, WriteBatch};
 use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Nearness, Pages, Region};
+use quipu_parts::space::{FormatOptions, FreeListKind, SETTINGS_LEN};
 use std::fs;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -117,6 +118,20 @@ pub(super) fn bare(config: &Config, bytes: u64) -> Result<Region, BenchError> {
         (MediumKind::Sim, _) => Ok(Region::sim(SimOptions { len: bytes, ..SimOptions::default() })),
         (_, Some(_)) => scratch(config, bytes, Pages::Ordinary),
         (_, None) => own_memory(config, bytes),
+    }
+}
+
+/// The format of a pool for parts of a store. There is no store: nobody opens it as one.
+pub(super) fn format_of_parts(region: &Region, zone_size: u64) -> FormatOptions {
+    FormatOptions {
+        zone_size,
+        design: 0,
+        settings: [0; SETTINGS_LEN],
+        features: &[],
+        pools: Vec::new(),
+        free_list: FreeListKind::Volatile,
+        secret: [7; 32],
+        boot_id: region.boot_id(),
     }
 }
 

@@ -17,6 +17,7 @@ mod fixtures;
 mod format;
 mod hostile_pools;
 mod index_damage;
+mod indexes;
 mod late_puts;
 mod levels;
 mod levels_damage;

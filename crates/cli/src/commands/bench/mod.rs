@@ -1,5 +1,6 @@
 //! `quipu bench`: measures the store.
 
+mod index;
 mod ops;
 mod paper;
 mod place;
@@ -22,6 +23,7 @@ Examples:
   quipu bench steady --seconds 60 --zipf 0.99               # throughput by the second, and stalls
   quipu bench util --utilization 50,90 --zipf 0.99          # with compaction at work
   quipu bench recovery --records 10M --json
+  quipu bench index --index alex,masstree --keys uniform,osm   # indexes alone
   quipu bench ring --threads 2 --batch 1,50                 # order and batching, without an index
   quipu bench paper viper --figure 6,10                     # a paper's evaluation beside ours
   quipu bench paper xp --figure 14,16                       # memtables and the ring of another
@@ -48,6 +50,7 @@ enum Benchmark {
     Steady(steady::Args),
     Util(util::Args),
     Recovery(recovery::Args),
+    Index(index::Args),
     Ring(ring::Args),
     Paper(paper::Args),
 }
@@ -61,6 +64,7 @@ impl Args {
             Benchmark::Steady(args) => args.run(),
             Benchmark::Util(args) => args.run(),
             Benchmark::Recovery(args) => args.run(),
+            Benchmark::Index(args) => args.run(),
             Benchmark::Ring(args) => args.run(),
             Benchmark::Paper(args) => args.run(),
         }

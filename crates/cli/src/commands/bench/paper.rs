@@ -1,12 +1,12 @@
 //! `quipu bench paper`: the evaluation of a paper, beside what the paper says.
 
 use super::settings::{Basics, Bench, in_batches};
-use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output;
-use quipu::MediumKind;
+use quipu::{Design, MediumKind};
 use quipu_lab::bench::paper::{self, Paper, Preset, Scale};
 use quipu_lab::bench::{Config, plot};
+use quipu_lab::choice::{OneOrAll, chosen};
 use quipu_lab::size;
 use std::fs;
 
@@ -60,7 +60,7 @@ pub struct Args {
     threads: Vec<usize>,
     /// Designs to run, of those that a figure has, separated by commas. [default: all of them]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    design: Vec<DesignChoice>,
+    design: Vec<OneOrAll<Design>>,
     /// How often each figure is run, every other time in reverse; ratios of rows are medians over the rounds.
     #[arg(long, value_name = "N", value_parser = size::count::<usize>, default_value = "1")]
     rounds: usize,

@@ -1,11 +1,11 @@
 //! The arguments of all benchmarks, and the way in which all of them answer.
 
 use super::place::Place;
-use crate::args::{DesignChoice, chosen};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar};
-use quipu::{MediumKind, Setting};
+use quipu::{Design, MediumKind, Setting};
 use quipu_lab::bench::{BenchError, Config, Row, plot, table};
+use quipu_lab::choice::{OneOrAll, chosen};
 use quipu_lab::{arguments, size};
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const RECORDS_SIM: u64 = 20_000;
 pub struct Settings {
     /// The designs to measure, separated by commas, or all.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
-    design: Vec<DesignChoice>,
+    design: Vec<OneOrAll<Design>>,
     /// A setting of the designs that have it; may be repeated. `quipu designs` lists them with their values.
     #[arg(long, value_name = "NAME=VALUE", value_parser = arguments::assignment)]
     set: Vec<(String, String)>,
@@ -98,6 +98,8 @@ pub struct Bench<'a> {
     /// Settings of designs that were asked for.
     chosen: Vec<(String, String)>,
     rows: Vec<Row>,
+    /// How rows become a table.
+    layout: fn(&[Row]) -> String,
     bar: Bar,
     /// Set once standard output fails; the rest of the run has no one to tell.
     refused: Option<Failure>,
@@ -138,6 +140,7 @@ impl Basics {
             scale,
             chosen: Vec::new(),
             rows: Vec::new(),
+            layout: table,
             bar: Bar::new("preparing"),
             refused: None,
         })
@@ -151,7 +154,12 @@ fn chosen_of(chosen: &[(String, String)], design: &str) -> String {
     chosen.iter().filter(is_of).map(text).collect::<Vec<_>>().join(" ")
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    /// The same with another table in the end.
+    pub fn laid_out_by(self, layout: fn(&[Row]) -> String) -> Bench<'a> {
+        Bench { layout, ..self }
+    }
+
     /// Runs one of the lab's benchmarks. Its rows are printed at once for programs, and at the end for
     /// people.
     pub fn run(
@@ -190,7 +198,7 @@ impl Bench<'_> {
         self.bar.clear();
         if !self.rows.is_empty() {
             if !self.basics.json {
-                let text = format!("{}\n{}", self.heading(), table(&self.rows));
+                let text = format!("{}\n{}", self.heading(), (self.layout)(&self.rows));
                 output::raw(text.as_bytes())?;
             }
             self.draw()?;

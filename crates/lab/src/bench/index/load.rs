@@ -1,0 +1,72 @@
+//! The arguments of the benchmark, for all programs that run it.
+
+use crate::bench::config::Config;
+use crate::choice::{OneOrAll, chosen};
+use crate::size;
+use crate::workload::KeySet;
+use quipu::MediumKind;
+
+/// Records where no number is given.
+const RECORDS: u64 = 1_000_000;
+/// The same on the simulator, whose counts do not get more exact with more of them.
+const RECORDS_SIM: u64 = 20_000;
+
+/// The order in which records are inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum IndexOrder {
+    /// Any order.
+    Random,
+    /// The order of keys; each thread has a part of its own.
+    Ascending,
+}
+
+impl IndexOrder {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            IndexOrder::Random => "random",
+            IndexOrder::Ascending => "ascending",
+        }
+    }
+}
+
+/// Keys, and how many.
+#[derive(Clone, Debug, clap::Args)]
+pub struct IndexLoad {
+    /// Sets of keys, separated by commas, or all. They are uniform (any 64 bits), longlat (longitude and
+    /// latitude of places around cities), osm (their bits by turns), fb (below 2^38, 21 far above), prefix
+    /// (3 tenants, four letters, 24 bits) and sequential.
+    #[arg(long, value_name = "SET", value_delimiter = ',', default_value = "uniform")]
+    keys: Vec<OneOrAll<KeySet>>,
+    /// The order in which records are inserted.
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = IndexOrder::Random)]
+    pub order: IndexOrder,
+    /// Records, such as 200k or 10M. [default: 1M, on sim 20k]
+    #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
+    records: Option<u64>,
+    /// Threads at work.
+    #[arg(long, value_name = "T", value_parser = size::count::<usize>, default_value = "1")]
+    threads: usize,
+}
+
+impl IndexLoad {
+    /// The sets of keys, each once.
+    pub fn keys(&self) -> Vec<KeySet> {
+        chosen(&self.keys)
+    }
+
+    /// Records and threads, over what `config` says of all else.
+    pub fn apply(&self, config: Config) -> Config {
+        let default = if config.medium == MediumKind::Sim { RECORDS_SIM } else { RECORDS };
+        let (records, threads) = (self.records.unwrap_or(default), self.threads);
+        Config { records, operations: records, threads, key_size: 8, ..config }
+    }
+
+    /// The measurement in words.
+    pub fn heading(&self, config: &Config) -> String {
+        let Config { records, threads, seed, .. } = config;
+        let threads = if *threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+        let order = self.order.name();
+        format!("Indexes of {records} keys of 8 bytes, inserted in {order} order, {threads}, seed {seed}.")
+    }
+}

@@ -1,0 +1,12 @@
+//! Other indexes in DRAM, beside those of this house on the same keys (`quipu bench index`).
+//!
+//! Each keeps keys of eight bytes with words, in order. Their bytes for a key are those that the program's
+//! counting allocator has seen, as are ours.
+
+mod btree;
+mod choice;
+mod congee;
+
+pub use btree::BTree;
+pub use choice::IndexChoice;
+pub use congee::Art;
