@@ -1,5 +1,6 @@
 //! Whole lines: a look at one at once, the unit in which structures in PM are laid out, for one test of its
 //! bounds. And ranges of zeros.
+
 use crate::arch::LINE;
 use crate::region::{Region, WORD};
 use std::sync::atomic::{AtomicU64, Ordering};

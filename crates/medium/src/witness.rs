@@ -1,5 +1,5 @@
-//! [`Witness`]: the one that hears of every access to a region, if any does. That is the simulator, or, where the
-//! bytes lie on several nodes, the counts of near and far lines. All other regions pay for neither.
+//! [`Witness`]: the one that hears of every access to a region, if any does. That is the simulator, or, where
+//! the bytes lie on several nodes, the counts of near and far lines. All other regions pay for neither.
 
 use crate::arch::LINE;
 use crate::node::{Node, Span};
