@@ -1,0 +1,164 @@
+# The virtual machine: built once of Debian's packages, and booted. `run` sources this, and sets the variables.
+# shellcheck shell=bash disable=SC2154
+
+# Kernel modules, with those that they need. One that a kernel has built in is not missed.
+modules=(nfit nd_btt nd_pmem virtio_pci virtio_console)
+image_size=256M
+
+fail() {
+  echo "vm/run: $*" >&2
+  exit 2
+}
+
+need() { # need COMMAND PACKAGE: installs the package if the command is missing.
+  if command -v "$1" >/dev/null; then return; fi
+  [ "$(id -u)" -eq 0 ] || fail "$1 is missing; install the package $2, or run this once as root"
+  apt-get -qq update
+  apt-get -qq install -y --no-install-recommends "$2" >/dev/null || fail "the package $2 cannot be installed"
+}
+
+# Fetches a package in its newest version and extracts it into $cache/root, without installing it.
+extract() {
+  (cd "$cache/packages" && apt-get -qq download "$1" 2>/dev/null) || fail "the package $1 cannot be fetched (try apt-get update)"
+  dpkg-deb -x "$cache/packages/$1"_*.deb "$cache/root"
+}
+
+# Adds a module to the file system, behind those that it needs.
+add_module() {
+  local file needed to=$cache/base/modules/$1
+  if [ -e "$to" ]; then return; fi
+  file=$(find "$cache/root" -name "${1//_/[_-]}.ko*" | head -n 1)
+  case $file in
+  '') return ;;
+  *.xz) xz -dc "$file" >"$to" ;;
+  *) cp "$file" "$to" ;;
+  esac
+  for needed in $(tr '\0' '\n' <"$to" | sed -n 's/^depends=//p' | tr ',' ' '); do add_module "$needed"; done
+  echo "$1" >>"$cache/base/modules/order"
+}
+
+# Makes vmlinuz and base.gz, the file system with busybox, mke2fs and modules, unless they are there.
+build_rig() {
+  [ "$(uname -m)" = x86_64 ] || fail "the machine is x86-64, and this is $(uname -m)"
+  command -v apt-get >/dev/null || fail "the parts come from Debian's packages, and apt-get is missing"
+  PATH=$PATH:/usr/sbin:/sbin
+  need qemu-system-x86_64 qemu-system-x86
+  need mke2fs e2fsprogs
+  need xz xz-utils
+  busybox=$cache/root/bin/busybox
+  [ "$cache/base.gz" -nt "$here/rig.sh" ] && return 0
+  echo "building the virtual machine in $cache"
+  rm -rf "$cache"
+  mkdir -p "$cache"/{packages,root,base/{bin,sbin,modules}}
+  # A package that only names the newest kernel.
+  apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1 || apt-get -qq update || true
+  local kernel
+  kernel=$(apt-cache depends --no-recommends --no-suggests linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1)
+  [ -n "$kernel" ] || fail "apt knows no package linux-image-cloud-amd64"
+  extract "$kernel"
+  extract busybox-static
+  [ -x "$busybox" ] || busybox=$cache/root/usr/bin/busybox
+  local base=$cache/base module file
+  cp "$busybox" "$base/bin/busybox"
+  for module in "${modules[@]}"; do add_module "$module"; done
+  cp -L "$(command -v mke2fs)" "$base/sbin/mke2fs"
+  ldd "$base/sbin/mke2fs" | grep -o '/[^ ]*' | while read -r file; do
+    mkdir -p "$base${file%/*}"
+    cp -L "$file" "$base$file"
+  done
+  cp "$cache"/root/boot/vmlinuz-* "$cache/vmlinuz"
+  (cd "$base" && find . | "$busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$cache/base.gz.new"
+  cp "$busybox" "$cache/busybox"
+  rm -rf "$cache/packages" "$cache/root" "$base"
+  mv "$cache/base.gz.new" "$cache/base.gz"
+}
+
+# Makes the images of the NVDIMMs in $images, unless they are there. They take disk space only as they fill.
+make_images() {
+  local number
+  for number in 0 1; do
+    [ -e "$images/nv$number.img" ] || truncate -s "$image_size" "$images/nv$number.img"
+  done
+}
+
+# boot COMMAND...: runs the command inside, prints what it prints, and waits until the machine is off. Its files are those
+# of $payload, where the command begins. Sets `status`: its exit status, 137 if the machine was killed, 124 if it took longer than $deadline seconds.
+#
+# The machine is killed with SIGKILL once the condition that is set holds: `kill_on` (a pattern that a line matches, for the
+# time that `kill_count` says), `kill_after` (milliseconds after the line `kill_from`) or `kill_at` (acknowledgements). With `quiet`, only the lines of checks are printed.
+boot() {
+  printf '%q ' "$@" >"$payload/command"
+  (cd "$work/root" && find . | "$cache/busybox" cpio -o -H newc 2>/dev/null) | cat - "$cache/base.gz" >"$work/initrd"
+  : >"$work/acknowledgements"
+  # The port for acknowledgements works at once: a write that has returned is in the host's file.
+  local machine=(
+    qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
+    -machine "q35,nvdimm=on,nvdimm-persistence=mem-ctrl" -accel "tcg,thread=multi" -cpu max -smp 2
+    -m "512M,slots=3,maxmem=3584M"
+    -object "memory-backend-ram,id=ram0,size=256M" -object "memory-backend-ram,id=ram1,size=256M"
+    -numa "node,nodeid=0,cpus=0,memdev=ram0" -numa "node,nodeid=1,cpus=1,memdev=ram1" -numa "dist,src=0,dst=1,val=21"
+    -object "memory-backend-file,id=nvm0,share=on,mem-path=$images/nv0.img,size=$image_size" -device "nvdimm,id=nvd0,memdev=nvm0,node=0"
+    -object "memory-backend-file,id=nvm1,share=on,mem-path=$images/nv1.img,size=$image_size" -device "nvdimm,id=nvd1,memdev=nvm1,node=1"
+    -device "virtio-serial-pci,ioeventfd=off" -chardev "file,id=port,path=$work/acknowledgements" -device "virtserialport,chardev=port"
+    -chardev "stdio,id=console,signal=off" -serial chardev:console
+    -kernel "$cache/vmlinuz" -initrd "$work/initrd"
+    -append "console=ttyS0 quiet loglevel=3 edd=off panic=-1 nokaslr"
+  )
+  local line='' part seen=0 begun=$SECONDS since='' over=''
+  status=''
+  exec {console}< <(exec "${machine[@]}" </dev/null 2>"$work/errors")
+  machine_pid=$!
+  while :; do
+    if IFS= read -r -t 0.02 part <&"$console"; then
+      line=${line}${part%$'\r'}
+      heard
+      line=''
+    elif [ $? -gt 128 ]; then
+      line+=$part
+    else
+      break
+    fi
+    [ -z "$machine_pid" ] && continue
+    if [ $((SECONDS - begun)) -ge "$deadline" ]; then
+      kill_machine 124
+    elif [ -n "$since" ] && [ -n "$kill_after" ] && [ $((${EPOCHREALTIME/[.,]/} - since)) -ge "${kill_after}000" ]; then
+      kill_machine 137
+    elif [ -n "$kill_at" ] && [ "$(wc -l <"$work/acknowledgements")" -ge "$kill_at" ]; then
+      kill_machine 137
+    fi
+  done
+  exec {console}<&-
+  machine_pid=''
+  if [ -z "$status" ]; then
+    echo "the machine ended by itself: $(cat "$work/errors")" >&2
+    status=125
+  fi
+}
+
+kill_machine() {
+  kill -9 "$machine_pid" 2>/dev/null
+  machine_pid='' status=$1
+}
+
+# Deals with $line, a line of the console.
+heard() {
+  if [ -n "$over" ]; then return; fi
+  case $line in
+  "vm: exit "*)
+    status=${status:-${line#vm: exit }} over=1
+    return
+    ;;
+  vm:*) ;;
+  pass* | FAIL* | "      "*) echo "$line" ;;
+  *) [ -n "$quiet" ] || echo "$line" ;;
+  esac
+  case $line in
+  pass*) passes=$((passes + 1)) ;;
+  FAIL*) failures=$((failures + 1)) ;;
+  esac
+  if [ "$line" = "$kill_from" ]; then since=${EPOCHREALTIME/[.,]/}; fi
+  if [ -n "$kill_on" ] && [[ $line =~ $kill_on ]]; then
+    seen=$((seen + 1))
+    if [ "$seen" -eq "$kill_count" ] && [ -n "$machine_pid" ]; then kill_machine 137; fi
+  fi
+}
