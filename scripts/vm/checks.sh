@@ -1,5 +1,5 @@
 # One pool on one NVDIMM, inside the virtual machine.
-# shellcheck shell=sh source=check.sh
+# shellcheck shell=sh source-path=SCRIPTDIR source=check.sh
 . ./check.sh
 
 for node in 0 1; do
@@ -12,7 +12,7 @@ for node in 0 1; do
   expect "$mount tells its persistence domain" '"persistence_domain":"memory_controller"' quipu probe $mount --json
 done
 
-seq -f 'key%g	value of %g' 2000 >records
+seq 2000 | awk '{ print "key" $1 "\tvalue of " $1 }' >records
 for design in $(quipu designs --json | field name); do
   pool=/mnt/nv0/$design.pool
   check "$design: create" quipu create "$pool" --size 16M --design "$design"

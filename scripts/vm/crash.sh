@@ -3,7 +3,7 @@
 # Judges what the writer of the round before has left, and starts the next one, which the host kills with the whole machine.
 # The last boot judges alone. Acknowledgements go through the port /dev/vport0p1 into a file of the host, which the next boot
 # has as ./acknowledgements.
-# shellcheck shell=sh source=check.sh
+# shellcheck shell=sh source-path=SCRIPTDIR source=check.sh
 . ./check.sh
 
 round=$1 rounds=$2 seed=$3 twin=$4 design=$5 pool=$6

@@ -1,6 +1,9 @@
 //! Real threads and real deaths, on a small scale.
 
 use crate::support::*;
+use std::fs::{self, File};
+use std::process::Command;
+use std::time::Duration;
 
 /// Writers that every change kills; `QUIPU_KILL_ROUNDS` kills more.
 const ROUNDS: &str = "50";
@@ -82,6 +85,54 @@ fn acknowledging_too_early_is_convicted_by_a_death() {
     let what = report["details"][0]["what"].as_str().unwrap();
     assert!(what.contains("put value") && what.contains("afterwards: get"), "{what}");
     assert!(pool.exists(), "the pool is left for whoever wants to look at it");
+}
+
+/// Kills one writer after another, whose acknowledgements go into a file, and judges each by a process of its own: the reports.
+fn judged_elsewhere(rounds: u64, more: &[&str]) -> Vec<serde_json::Value> {
+    let (folder, pool) = folder();
+    succeed(args(["create"], &pool, ["--size", "64M", "--zone-size", "64K"]));
+    let [sent, contents] = ["sent", "contents"].map(|name| folder.path().join(name));
+    let judge = |round: u64| {
+        let round = round.to_string();
+        let about = ["--seed", "3", "--threads", "1", "--round", &round].into_iter().chain(more.iter().copied());
+        let mut writer = Command::new(env!("CARGO_BIN_EXE_quipu"))
+            .arg("kill-writer")
+            .arg(&pool)
+            .args(about.clone())
+            .stdout(File::create(&sent).unwrap())
+            .spawn()
+            .unwrap();
+        while fs::metadata(&sent).unwrap().len() < 100_000 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        let files = ["--acknowledgements".as_ref(), sent.as_os_str(), "--contents".as_ref(), contents.as_os_str()];
+        let output = Command::new(env!("CARGO_BIN_EXE_quipu"))
+            .arg("kill-judge")
+            .arg(&pool)
+            .args(about)
+            .args(files)
+            .arg("--json")
+            .output()
+            .unwrap();
+        let report = objects(&output.stdout).pop().unwrap();
+        assert_eq!(output.status.code(), Some(i32::from(!report["violation"].is_null())), "{report}");
+        report
+    };
+    (0..rounds).map(judge).collect()
+}
+
+/// As where the machine dies with the writer, and the next boot judges.
+#[test]
+fn a_writer_is_judged_by_another_process() {
+    for (round, report) in judged_elsewhere(3, &[]).iter().enumerate() {
+        assert_eq!(names(report), words("round acknowledged in_flight keys violation"));
+        assert_eq!((&report["round"], &report["violation"]), (&round.into(), &serde_json::Value::Null));
+        assert!(report["acknowledged"].as_u64() > Some(500) && report["keys"].as_u64() > Some(50), "{report}");
+    }
+    let broken = &judged_elsewhere(1, &["--twin", "late-put"])[0];
+    assert!(broken["violation"].as_str().is_some_and(|what| what.contains("afterwards: get")), "{broken}");
 }
 
 #[test]
