@@ -85,12 +85,10 @@ make_images() {
 # of $payload, where the command begins. Sets `status`: its exit status, 137 if the machine was killed, 124 if it took longer than $deadline seconds.
 #
 # The machine is killed with SIGKILL once the condition that is set holds: `kill_on` (a pattern that a line matches, for the
-# time that `kill_count` says), `kill_after` (milliseconds after the line `kill_from`) or `kill_at` (acknowledgements). With `quiet`, only the lines of checks are printed.
+# time that `kill_count` says), `kill_after` (milliseconds after the line `kill_from`) or `kill_at` (acknowledgements in all, through so many `ports`). With `quiet`, only the lines of checks are printed.
 boot() {
   printf '%q ' "$@" >"$payload/command"
   (cd "$work/root" && find . | "$cache/busybox" cpio -o -H newc 2>/dev/null) | cat - "$cache/base.gz" >"$work/initrd"
-  : >"$work/acknowledgements"
-  # The port for acknowledgements works at once: a write that has returned is in the host's file.
   local machine=(
     qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
     -machine "q35,nvdimm=on,nvdimm-persistence=mem-ctrl" -accel "tcg,thread=multi" -cpu max -smp 2
@@ -99,11 +97,17 @@ boot() {
     -numa "node,nodeid=0,cpus=0,memdev=ram0" -numa "node,nodeid=1,cpus=1,memdev=ram1" -numa "dist,src=0,dst=1,val=21"
     -object "memory-backend-file,id=nvm0,share=on,mem-path=$images/nv0.img,size=$image_size" -device "nvdimm,id=nvd0,memdev=nvm0,node=0"
     -object "memory-backend-file,id=nvm1,share=on,mem-path=$images/nv1.img,size=$image_size" -device "nvdimm,id=nvd1,memdev=nvm1,node=1"
-    -device "virtio-serial-pci,ioeventfd=off" -chardev "file,id=port,path=$work/acknowledgements" -device "virtserialport,chardev=port"
     -chardev "stdio,id=console,signal=off" -serial chardev:console
     -kernel "$cache/vmlinuz" -initrd "$work/initrd"
     -append "console=ttyS0 quiet loglevel=3 edd=off panic=-1 nokaslr"
   )
+  # Ports for acknowledgements, each of which works at once: a write that has returned is in the host's file.
+  local number
+  machine+=(-device "virtio-serial-pci,ioeventfd=off")
+  rm -f "$work"/acknowledgements.*
+  for ((number = 1; number <= ports; number++)); do
+    machine+=(-chardev "file,id=port$number,path=$work/acknowledgements.$number" -device "virtserialport,chardev=port$number")
+  done
   local line='' part seen=0 begun=$SECONDS since='' over=''
   status=''
   exec {console}< <(exec "${machine[@]}" </dev/null 2>"$work/errors")
@@ -123,7 +127,7 @@ boot() {
       kill_machine 124
     elif [ -n "$since" ] && [ -n "$kill_after" ] && [ $((${EPOCHREALTIME/[.,]/} - since)) -ge "${kill_after}000" ]; then
       kill_machine 137
-    elif [ -n "$kill_at" ] && [ "$(wc -l <"$work/acknowledgements")" -ge "$kill_at" ]; then
+    elif [ -n "$kill_at" ] && [ "$(cat "$work"/acknowledgements.* 2>/dev/null | wc -l)" -ge "$kill_at" ]; then
       kill_machine 137
     fi
   done
