@@ -87,14 +87,16 @@ fn acknowledging_too_early_is_convicted_by_a_death() {
     assert!(pool.exists(), "the pool is left for whoever wants to look at it");
 }
 
-/// Kills one writer after another, whose acknowledgements go into a file, and judges each by a process of its own: the reports.
+/// Kills one writer after another, whose acknowledgements go into a file, and judges each by a process of its
+/// own, until one is convicted: the reports.
 fn judged_elsewhere(rounds: u64, more: &[&str]) -> Vec<serde_json::Value> {
     let (folder, pool) = folder();
     succeed(args(["create"], &pool, ["--size", "64M", "--zone-size", "64K"]));
     let [sent, contents] = ["sent", "contents"].map(|name| folder.path().join(name));
     let judge = |round: u64| {
         let round = round.to_string();
-        let about = ["--seed", "3", "--threads", "1", "--round", &round].into_iter().chain(more.iter().copied());
+        let about =
+            ["--seed", "3", "--threads", "1", "--round", &round].into_iter().chain(more.iter().copied());
         let mut writer = Command::new(env!("CARGO_BIN_EXE_quipu"))
             .arg("kill-writer")
             .arg(&pool)
@@ -107,7 +109,8 @@ fn judged_elsewhere(rounds: u64, more: &[&str]) -> Vec<serde_json::Value> {
         }
         writer.kill().unwrap();
         writer.wait().unwrap();
-        let files = ["--acknowledgements".as_ref(), sent.as_os_str(), "--contents".as_ref(), contents.as_os_str()];
+        let files =
+            ["--acknowledgements".as_ref(), sent.as_os_str(), "--contents".as_ref(), contents.as_os_str()];
         let output = Command::new(env!("CARGO_BIN_EXE_quipu"))
             .arg("kill-judge")
             .arg(&pool)
@@ -120,7 +123,14 @@ fn judged_elsewhere(rounds: u64, more: &[&str]) -> Vec<serde_json::Value> {
         assert_eq!(output.status.code(), Some(i32::from(!report["violation"].is_null())), "{report}");
         report
     };
-    (0..rounds).map(judge).collect()
+    let mut reports: Vec<serde_json::Value> = Vec::new();
+    for round in 0..rounds {
+        reports.push(judge(round));
+        if !reports[reports.len() - 1]["violation"].is_null() {
+            break;
+        }
+    }
+    reports
 }
 
 /// As where the machine dies with the writer, and the next boot judges.
@@ -129,10 +139,17 @@ fn a_writer_is_judged_by_another_process() {
     for (round, report) in judged_elsewhere(3, &[]).iter().enumerate() {
         assert_eq!(names(report), words("round acknowledged in_flight keys violation"));
         assert_eq!((&report["round"], &report["violation"]), (&round.into(), &serde_json::Value::Null));
-        assert!(report["acknowledged"].as_u64() > Some(500) && report["keys"].as_u64() > Some(50), "{report}");
+        assert!(
+            report["acknowledged"].as_u64() > Some(500) && report["keys"].as_u64() > Some(50),
+            "{report}"
+        );
     }
-    let broken = &judged_elsewhere(1, &["--twin", "late-put"])[0];
-    assert!(broken["violation"].as_str().is_some_and(|what| what.contains("afterwards: get")), "{broken}");
+    // Not every death comes while a put is held back.
+    let broken = judged_elsewhere(30, &["--twin", "late-put"]);
+    let convicts = |report: &serde_json::Value| {
+        report["violation"].as_str().is_some_and(|what| what.contains("afterwards: get"))
+    };
+    assert!(broken.iter().any(convicts), "{broken:?}");
 }
 
 #[test]

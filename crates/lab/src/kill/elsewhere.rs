@@ -22,7 +22,8 @@ pub fn judge_round(config: &JudgeConfig) -> Result<JudgeReport, RunError> {
     let JudgeConfig { writer, design, .. } = config;
     let bytes = read(&config.acknowledgements)?.unwrap_or_default();
     let whole = Acknowledgement::of_lines(&bytes);
-    let complaint = whole.is_none().then(|| "the writer sent something else than acknowledgements".to_owned());
+    let complaint =
+        whole.is_none().then(|| "the writer sent something else than acknowledgements".to_owned());
     let traces = Traces { acknowledged: whole.unwrap_or_default(), complaint };
     let (round, acknowledged) = (writer.round, traces.acknowledged.len() as u64);
     let report = JudgeReport { round, acknowledged, ..JudgeReport::default() };
