@@ -17,17 +17,17 @@ need() { # need COMMAND PACKAGE: installs the package if the command is missing.
   apt-get -qq install -y --no-install-recommends "$2" >/dev/null || fail "the package $2 cannot be installed"
 }
 
-# Fetches a package in its newest version and extracts it into $cache/root, without installing it.
+# Fetches a package in its newest version and extracts it into $unpacked, without installing it.
 extract() {
   (cd "$cache/packages" && apt-get -qq download "$1" 2>/dev/null) || fail "the package $1 cannot be fetched (try apt-get update)"
-  dpkg-deb -x "$cache/packages/$1"_*.deb "$cache/root"
+  dpkg-deb -x "$cache/packages/$1"_*.deb "$unpacked"
 }
 
 # Adds a module to the file system, behind those that it needs.
 add_module() {
   local file needed to=$cache/base/modules/$1
   if [ -e "$to" ]; then return; fi
-  file=$(find "$cache/root" -name "${1//_/[_-]}.ko*" | head -n 1)
+  file=$(find "$unpacked" -name "${1//_/[_-]}.ko*" | head -n 1)
   case $file in
   '') return ;;
   *.xz) xz -dc "$file" >"$to" ;;
@@ -45,11 +45,12 @@ build_rig() {
   need qemu-system-x86_64 qemu-system-x86
   need mke2fs e2fsprogs
   need xz xz-utils
-  busybox=$cache/root/bin/busybox
+  unpacked=$cache/unpacked
+  local busybox=$unpacked/bin/busybox
   [ "$cache/base.gz" -nt "$here/rig.sh" ] && return 0
   echo "building the virtual machine in $cache"
   rm -rf "$cache"
-  mkdir -p "$cache"/{packages,root,base/{bin,sbin,modules}}
+  mkdir -p "$cache"/{packages,unpacked,base/{bin,sbin,modules}}
   # A package that only names the newest kernel.
   apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1 || apt-get -qq update || true
   local kernel
@@ -57,7 +58,7 @@ build_rig() {
   [ -n "$kernel" ] || fail "apt knows no package linux-image-cloud-amd64"
   extract "$kernel"
   extract busybox-static
-  [ -x "$busybox" ] || busybox=$cache/root/usr/bin/busybox
+  [ -x "$busybox" ] || busybox=$unpacked/usr/bin/busybox
   local base=$cache/base module file
   cp "$busybox" "$base/bin/busybox"
   for module in "${modules[@]}"; do add_module "$module"; done
@@ -66,10 +67,10 @@ build_rig() {
     mkdir -p "$base${file%/*}"
     cp -L "$file" "$base$file"
   done
-  cp "$cache"/root/boot/vmlinuz-* "$cache/vmlinuz"
+  cp "$unpacked"/boot/vmlinuz-* "$cache/vmlinuz"
   (cd "$base" && find . | "$busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$cache/base.gz.new"
   cp "$busybox" "$cache/busybox"
-  rm -rf "$cache/packages" "$cache/root" "$base"
+  rm -rf "$cache/packages" "$unpacked" "$base"
   mv "$cache/base.gz.new" "$cache/base.gz"
 }
 
@@ -88,7 +89,7 @@ make_images() {
 # time that `kill_count` says), `kill_after` (milliseconds after the line `kill_from`) or `kill_at` (acknowledgements in all, through so many `ports`). With `quiet`, only the lines of checks are printed.
 boot() {
   printf '%q ' "$@" >"$payload/command"
-  (cd "$work/root" && find . | "$cache/busybox" cpio -o -H newc 2>/dev/null) | cat - "$cache/base.gz" >"$work/initrd"
+  (cd "$work/files" && find . | "$cache/busybox" cpio -o -H newc 2>/dev/null) | cat - "$cache/base.gz" >"$work/initrd"
   local machine=(
     qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
     -machine "q35,nvdimm=on,nvdimm-persistence=mem-ctrl" -accel "tcg,thread=multi" -cpu max -smp 2

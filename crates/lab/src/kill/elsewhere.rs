@@ -1,8 +1,8 @@
 //! The judge of a writer that died with its machine.
 //!
-//! [`explore`](super::explore) starts its writers itself. Where a whole machine dies, nobody inside survives to
-//! judge: a writer sends its acknowledgements out of the machine, and the next boot judges them. Each round is
-//! then a process of its own, so a file carries the contents of the pool from one round to the next.
+//! [`explore`](super::explore) starts its writers itself. Where a whole machine dies, nobody inside
+//! survives to judge: a writer sends its acknowledgements out of the machine, and the next boot judges them.
+//! Each round is then a process of its own, so a file carries the contents of the pool to the next one.
 
 use super::config::{JudgeConfig, JudgeReport};
 use super::frame::Acknowledgement;
