@@ -1,5 +1,5 @@
 # The words of the checks inside the virtual machine. Each check prints one line, `pass` or `FAIL`, and what a failed one said.
-# shellcheck shell=sh disable=SC2034
+# shellcheck shell=dash disable=SC2034
 
 failed=0
 
@@ -15,14 +15,14 @@ failed() {
 
 # check NAME COMMAND...: the command succeeds.
 check() {
-  name=$1
+  local name=$1 said
   shift
   if said=$("$@" 2>&1); then passed "$name"; else failed "$name" "$* ended with $?: $said"; fi
 }
 
 # expect NAME PATTERN COMMAND...: the command succeeds and prints the pattern.
 expect() {
-  name=$1 pattern=$2
+  local name=$1 pattern=$2 said status
   shift 2
   said=$("$@" 2>&1)
   status=$?
@@ -35,7 +35,7 @@ expect() {
 
 # refuse NAME PATTERN COMMAND...: the command ends with 1 or 2, so not by a panic or a signal, and its error says the pattern.
 refuse() {
-  name=$1 pattern=$2
+  local name=$1 pattern=$2 said status
   shift 2
   said=$("$@" 2>&1)
   status=$?

@@ -1,5 +1,5 @@
 # A pool of two parts, one on each node, inside the virtual machine.
-# shellcheck shell=sh source-path=SCRIPTDIR source=check.sh
+# shellcheck shell=dash source-path=SCRIPTDIR source=check.sh
 . ./check.sh
 
 pool=/mnt/nv0/two.pool part=/mnt/nv1/two.part

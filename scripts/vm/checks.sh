@@ -1,5 +1,5 @@
 # One pool on one NVDIMM, inside the virtual machine.
-# shellcheck shell=sh source-path=SCRIPTDIR source=check.sh
+# shellcheck shell=dash source-path=SCRIPTDIR source=check.sh
 . ./check.sh
 
 for node in 0 1; do

@@ -4,16 +4,16 @@
 # the writers of the round before have left, and starts the next ones, which the host kills with the whole machine. The
 # last boot judges alone. The acknowledgements of pool N go through the port /dev/vport0pN into a file of the host,
 # which the next boot has as acknowledgements.N.
-# shellcheck shell=sh source-path=SCRIPTDIR source=check.sh
+# shellcheck shell=dash source-path=SCRIPTDIR source=check.sh
 . ./check.sh
 
 round=$1 rounds=$2 common="--seed $3 --threads 2 ${4:+--twin $4}"
 
 # judge NUMBER DESIGN POOL: judges the round before.
 judge() {
-  last=$((round - 1)) name=${3##*/}
+  local last=$((round - 1)) name=${3##*/} judged status
   # shellcheck disable=SC2086
-  judged=$(quipu kill-judge "$3" --design "$2" $common --round $last --acknowledgements "acknowledgements.$1" --contents "$3.contents" 2>&1)
+  judged=$(quipu kill-judge "$3" --design "$2" $common --round $last --acknowledgements "acknowledgements.$1" --contents "/mnt/nv0/contents.$1" 2>&1)
   status=$?
   if [ $status -eq 0 ]; then passed "$name: $judged"; else failed "$name: round $last" "$judged"; fi
 }

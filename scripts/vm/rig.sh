@@ -2,7 +2,10 @@
 # shellcheck shell=bash disable=SC2154
 
 # Kernel modules, with those that they need. One that a kernel has built in is not missed.
-modules=(nfit nd_btt nd_pmem virtio_pci virtio_console)
+modules=(nfit nd_btt nd_pmem dax_pmem device_dax virtio_pci virtio_console)
+# The NVDIMMs: how each is used and the node that it is on; and the domain that their contents persist in (mem-ctrl or cpu).
+nvdimms=(fsdax:0 fsdax:1)
+persistence=mem-ctrl
 image_size=256M
 
 fail() {
@@ -74,36 +77,33 @@ build_rig() {
   mv "$cache/base.gz.new" "$cache/base.gz"
 }
 
-# Makes the images of the NVDIMMs in $images, unless they are there. They take disk space only as they fill.
-make_images() {
-  local number
-  for number in 0 1; do
-    [ -e "$images/nv$number.img" ] || truncate -s "$image_size" "$images/nv$number.img"
-  done
-}
-
 # boot COMMAND...: runs the command inside, prints what it prints, and waits until the machine is off. Its files are those
 # of $payload, where the command begins. Sets `status`: its exit status, 137 if the machine was killed, 124 if it took longer than $deadline seconds.
 #
 # The machine is killed with SIGKILL once the condition that is set holds: `kill_on` (a pattern that a line matches, for the
-# time that `kill_count` says), `kill_after` (milliseconds after the line `kill_from`) or `kill_at` (acknowledgements in all, through so many `ports`). With `quiet`, only the lines of checks are printed.
+# time that `kill_count` says), `kill_after` (milliseconds after the line `kill_from`) or `kill_at` (acknowledgements through each of so many `ports`). With `quiet`, only the lines of checks are printed.
 boot() {
   printf '%q ' "$@" >"$payload/command"
   (cd "$work/files" && find . | "$cache/busybox" cpio -o -H newc 2>/dev/null) | cat - "$cache/base.gz" >"$work/initrd"
   local machine=(
     qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
-    -machine "q35,nvdimm=on,nvdimm-persistence=mem-ctrl" -accel "tcg,thread=multi" -cpu max -smp 2
+    -machine "q35,nvdimm=on,nvdimm-persistence=$persistence" -accel "tcg,thread=multi" -cpu max -smp 2
     -m "512M,slots=3,maxmem=3584M"
     -object "memory-backend-ram,id=ram0,size=256M" -object "memory-backend-ram,id=ram1,size=256M"
     -numa "node,nodeid=0,cpus=0,memdev=ram0" -numa "node,nodeid=1,cpus=1,memdev=ram1" -numa "dist,src=0,dst=1,val=21"
-    -object "memory-backend-file,id=nvm0,share=on,mem-path=$images/nv0.img,size=$image_size" -device "nvdimm,id=nvd0,memdev=nvm0,node=0"
-    -object "memory-backend-file,id=nvm1,share=on,mem-path=$images/nv1.img,size=$image_size" -device "nvdimm,id=nvd1,memdev=nvm1,node=1"
     -chardev "stdio,id=console,signal=off" -serial chardev:console
     -kernel "$cache/vmlinuz" -initrd "$work/initrd"
-    -append "console=ttyS0 quiet loglevel=3 edd=off panic=-1 nokaslr"
+    -append "console=ttyS0 quiet loglevel=3 edd=off panic=-1 nokaslr vm.modes=$(IFS=,; echo "${nvdimms[*]%:*}")"
   )
+  # Images take disk space only as they fill.
+  local number image
+  for number in "${!nvdimms[@]}"; do
+    image=$images/nv$number.img
+    [ -e "$image" ] || truncate -s "$image_size" "$image"
+    machine+=(-object "memory-backend-file,id=nvm$number,share=on,mem-path=$image,size=$image_size")
+    machine+=(-device "nvdimm,id=nvd$number,memdev=nvm$number,node=${nvdimms[number]#*:}")
+  done
   # Ports for acknowledgements, each of which works at once: a write that has returned is in the host's file.
-  local number
   machine+=(-device "virtio-serial-pci,ioeventfd=off")
   rm -f "$work"/acknowledgements.*
   for ((number = 1; number <= ports; number++)); do
@@ -128,7 +128,7 @@ boot() {
       kill_machine 124
     elif [ -n "$since" ] && [ -n "$kill_after" ] && [ $((${EPOCHREALTIME/[.,]/} - since)) -ge "${kill_after}000" ]; then
       kill_machine 137
-    elif [ -n "$kill_at" ] && [ "$(cat "$work"/acknowledgements.* 2>/dev/null | wc -l)" -ge "$kill_at" ]; then
+    elif [ -n "$kill_at" ] && [ "$(least)" -ge "$kill_at" ]; then
       kill_machine 137
     fi
   done
@@ -138,6 +138,14 @@ boot() {
     echo "the machine ended by itself: $(cat "$work/errors")" >&2
     status=125
   fi
+}
+
+# The fewest acknowledgements that have come through a port.
+least() {
+  local number
+  for ((number = 1; number <= ports; number++)); do
+    wc -l 2>/dev/null <"$work/acknowledgements.$number" || echo 0
+  done | sort -n | head -n 1
 }
 
 kill_machine() {
