@@ -137,7 +137,7 @@ for what in $STEPS; do
     done
     ;;
   # Needs Debian's packages, and leave to install QEMU if it is missing.
-  vm) step vm scripts/vm/run --rounds "$VM_ROUNDS" --seed "$SEED" ;;
+  vm) step vm scripts/vm/run --rounds "$VM_ROUNDS" --seed "$SEED" --design "$DESIGNS" ;;
   *) echo "no step is called $what" >&2; exit 2 ;;
   esac
 done
