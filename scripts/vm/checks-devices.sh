@@ -16,4 +16,15 @@ check "$name: import 2000 records" quipu import $pool records --form tsv
 expect "$name: a record is read back" '^value of 1234$' quipu get $pool key1234
 expect "$name: check" '"keys":2000.*"sound":true' quipu check $pool --json
 
+mixed=/mnt/nv0/mixed.pool part=/dev/nv3
+name="a file and $(readlink $part)"
+check "$name: create" quipu create $mixed --part $part --size 32M
+check "$name: import on the processor of node 1" taskset -c 1 quipu import $mixed records --form tsv
+expect "$name: info" '"node":0,"path":"/mnt/nv0/mixed.pool".*"node":1,"path":"/dev/nv3"' quipu info $mixed --json
+expect "$name: a record is read back" '^value of 1234$' quipu get $mixed key1234
+expect "$name: check" '"keys":2000.*"sound":true' quipu check $mixed --json
+mv $part /dev/away
+refuse "$name: a missing device" "$part.*missing" quipu get $mixed key1
+expect "$name: its place is told" '^value of 1234$' quipu get $mixed key1234 --part 1=/dev/away
+
 exit "$failed"

@@ -88,7 +88,7 @@ boot() {
   local machine=(
     qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
     -machine "q35,nvdimm=on,nvdimm-persistence=$persistence" -accel "tcg,thread=multi" -cpu max -smp 2
-    -m "512M,slots=3,maxmem=3584M"
+    -m "512M,slots=8,maxmem=3584M"
     -object "memory-backend-ram,id=ram0,size=256M" -object "memory-backend-ram,id=ram1,size=256M"
     -numa "node,nodeid=0,cpus=0,memdev=ram0" -numa "node,nodeid=1,cpus=1,memdev=ram1" -numa "dist,src=0,dst=1,val=21"
     -chardev "stdio,id=console,signal=off" -serial chardev:console
