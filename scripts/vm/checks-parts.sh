@@ -1,5 +1,5 @@
 # A pool of two parts, one on each node, inside the virtual machine.
-# shellcheck shell=dash source-path=SCRIPTDIR source=check.sh
+# shellcheck shell=dash source-path=SCRIPTDIR source=check.sh disable=SC2317
 . ./check.sh
 
 pool=/mnt/nv0/two.pool part=/mnt/nv1/two.part
@@ -31,6 +31,17 @@ same "its zones are of part 0" "$([ "$(used 0)" -gt "$far" ] && echo more)" "mor
 echo "      zones used: $(used 0) of $(part 0 zones), $(used 1) of $(part 1 zones)"
 expect "check" '"keys":2000.*"sound":true' quipu check $pool --json
 
+# Clients that are pinned to the nodes in turn, and whose designs change nothing of what they replace, write to no line of the other
+# node. The insert that begins the run alone may, once: the superblock is on node 0, and the header of a part on node 1.
+far() {
+  quipu bench ops --design "$1" --medium dax --pool /mnt/nv0/bench.pool --part /mnt/nv1/bench.part --threads 2 --pin --records 4k --json |
+    sed 's/.*"phase":"\([a-z_]*\)".*"ops":\([0-9]*\).*"remote_writes_per_op":\([0-9.]*\).*/\1 \2 \3/' |
+    awk '{ far = $2 * $3; print $1, far; phases++; if (far > ($1 == "insert" ? 66 : 0)) wrong = 1 } END { exit wrong || phases < 5 }'
+}
+for design in quipu flatstore-h flatstore-m; do
+  check "$design: no far write of pinned clients" far $design
+done
+
 # Refusals change nothing: the bytes of both files are the same before and after.
 sums() {
   md5sum $pool $part
@@ -41,12 +52,10 @@ unharmed() {
   expect "$1: the pool is whole afterwards" '"keys":2000.*"sound":true' quipu check $pool --json
   before=$(sums)
 }
-# refused NAME PATTERN: by every command that opens the pool.
+# refused NAME PATTERN: where the pool is opened for reading only, and for writing.
 refused() {
-  refuse "$1: info" "$2" quipu info $pool
   refuse "$1: get" "$2" quipu get $pool key1
   refuse "$1: put" "$2" quipu put $pool key1 changed
-  refuse "$1: check" "$2" quipu check $pool
 }
 before=$(sums)
 
