@@ -7,10 +7,10 @@
 # states each conviction took.
 #
 #   scripts/nightly.sh                                  # all of it, some hours
-#   STATES=20000 MODELS=loom_ring TWIN_STATES=2000 HISTORIES=200 ROUNDS=2 REOPENINGS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
+#   STATES=20000 MODELS=loom_ring TWIN_STATES=2000 HISTORIES=200 ROUNDS=2 REOPENINGS=2 VM_ROUNDS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
 #
 # SEED (default: the date) is where the seeds of this night begin, DESIGNS the designs, MODELS the models of loom, REPORT the file of
-# the report, STEPS the steps: crash twins loom model contract linear kill soak.
+# the report, STEPS the steps: crash twins loom model contract linear kill soak vm.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,12 +21,13 @@ TWIN_STATES=${TWIN_STATES:-200000}
 HISTORIES=${HISTORIES:-50000}
 ROUNDS=${ROUNDS:-100}
 REOPENINGS=${REOPENINGS:-100}
+VM_ROUNDS=${VM_ROUNDS:-20}
 SEEDS=${SEEDS:-400}
 SCHEDULES=${SCHEDULES:-40000}
 DAMAGE_SEEDS=${DAMAGE_SEEDS:-5000}
 MODELS=${MODELS:-$(basename -s .rs crates/parts/tests/loom_*.rs)}
 REPORT=${REPORT:-nightly-$night.jsonl}
-STEPS=${STEPS:-crash twins loom model contract linear kill soak}
+STEPS=${STEPS:-crash twins loom model contract linear kill soak vm}
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -135,6 +136,8 @@ for what in $STEPS; do
       rm -f "$scratch/pool"
     done
     ;;
+  # Needs Debian's packages, and leave to install QEMU if it is missing.
+  vm) step vm scripts/vm/run --rounds "$VM_ROUNDS" --seed "$SEED" --design "$DESIGNS" ;;
   *) echo "no step is called $what" >&2; exit 2 ;;
   esac
 done

@@ -73,6 +73,8 @@ pub enum Command {
     Kill(kill::Args),
     #[command(hide = true)]
     KillWriter(kill::WriterArgs),
+    #[command(hide = true)]
+    KillJudge(kill::JudgeArgs),
     Soak(soak::Args),
     Designs(designs::Args),
 }
@@ -100,6 +102,7 @@ impl Command {
             Command::Linear(args) => args.run(),
             Command::Kill(args) => args.run(),
             Command::KillWriter(args) => args.run(),
+            Command::KillJudge(args) => args.run(),
             Command::Soak(args) => args.run(),
             Command::Designs(args) => args.run(),
         }

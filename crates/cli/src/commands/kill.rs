@@ -1,9 +1,9 @@
 //! `quipu kill`: kills writers and judges what they leave. The writer itself is the hidden command
-//! `kill-writer`.
+//! `kill-writer`; the hidden command `kill-judge` judges one that died with its machine.
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
-use quipu_lab::kill::{self, KillConfig, KillReport, WriterConfig, explore};
+use quipu_lab::kill::{self, JudgeConfig, KillConfig, KillReport, WriterConfig, explore};
 use quipu_lab::size::human;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -105,5 +105,45 @@ impl WriterArgs {
         let stdout = File::from(stdout.map_err(|error| Failure::output(&error))?);
         kill::write(&self.config, &stdout)?;
         Ok(Outcome::Fine)
+    }
+}
+
+const JUDGE_EXAMPLES: &str = "\
+Examples:
+  quipu create a.pool --size 64M --zone-size 64K
+  quipu kill-writer a.pool --seed 1 --round 0 --threads 2 > /dev/vport0p1     # until the machine dies
+  quipu kill-judge a.pool --seed 1 --round 0 --threads 2 --acknowledgements acks --contents contents.json
+
+Fields of the JSON object: round, acknowledged, in_flight, keys, violation (or null).";
+
+/// Judge the pool of a writer that died with its machine by the acknowledgements that came out of it.
+#[derive(clap::Args)]
+#[command(after_help = JUDGE_EXAMPLES)]
+pub struct JudgeArgs {
+    #[command(flatten)]
+    config: JudgeConfig,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl JudgeArgs {
+    /// Judges one round.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let report = kill::judge_round(&self.config)?;
+        output::told(self.json, &report, || {
+            let found = format!(
+                "round {}: {} acknowledged, {} in flight had arrived, {}",
+                report.round,
+                counted(report.acknowledged, "call"),
+                report.in_flight,
+                counted(report.keys, "key"),
+            );
+            match &report.violation {
+                None => found,
+                Some(violation) => format!("{found}\nviolation: {violation}"),
+            }
+        })?;
+        Ok(Outcome::Fine.and(report.violation.is_none()))
     }
 }

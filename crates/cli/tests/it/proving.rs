@@ -1,6 +1,9 @@
 //! Real threads and real deaths, on a small scale.
 
 use crate::support::*;
+use std::fs::{self, File};
+use std::process::Command;
+use std::time::Duration;
 
 /// Writers that every change kills; `QUIPU_KILL_ROUNDS` kills more.
 const ROUNDS: &str = "50";
@@ -82,6 +85,48 @@ fn acknowledging_too_early_is_convicted_by_a_death() {
     let what = report["details"][0]["what"].as_str().unwrap();
     assert!(what.contains("put value") && what.contains("afterwards: get"), "{what}");
     assert!(pool.exists(), "the pool is left for whoever wants to look at it");
+}
+
+/// As where the machine dies with the writer, and the next boot judges.
+#[test]
+fn a_writer_is_judged_by_another_process() {
+    let (folder, pool) = folder();
+    succeed(args(["create"], &pool, ["--size", "64M", "--zone-size", "64K"]));
+    let [sent, contents] = ["sent", "contents"].map(|name| folder.path().join(name));
+    let about = |round: u64| format!("--seed 3 --threads 2 --round {round}");
+    let judge = |round| {
+        let [sent, contents] = [&sent, &contents].map(|file| file.to_str().unwrap());
+        let files = ["--acknowledgements", sent, "--contents", contents, "--json"];
+        let mut command = args(["kill-judge"], &pool, files);
+        command.extend(about(round).split(' ').map(str::to_owned));
+        quipu(command)
+    };
+    for round in 0..3 {
+        let mut writer = Command::new(env!("CARGO_BIN_EXE_quipu"));
+        writer.arg("kill-writer").arg(&pool).args(about(round).split(' '));
+        let mut writer = writer.stdout(File::create(&sent).unwrap()).spawn().unwrap();
+        while fs::metadata(&sent).unwrap().len() < 100_000 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        if round < 2 {
+            let report = &objects(&judge(round).stdout)[0];
+            assert_eq!(names(report), words("round acknowledged in_flight keys violation"));
+            assert_eq!((&report["round"], &report["violation"]), (&round.into(), &serde_json::Value::Null));
+            assert!(report["acknowledged"].as_u64() > Some(500) && report["keys"].as_u64() > Some(50));
+        }
+    }
+    // If the last of them are missing, too many calls took effect without one.
+    let all = fs::read_to_string(&sent).unwrap();
+    let lines: Vec<&str> = all.lines().collect();
+    fs::write(&sent, lines[..lines.len() - 300].join("\n") + "\n").unwrap();
+    let output = judge(2);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
+    let report = &objects(&output.stdout)[0];
+    assert!(report["violation"].as_str().is_some_and(|what| what.contains("no order explains")), "{report}");
+    fs::write(&sent, all).unwrap();
+    assert_eq!(judge(2).status.code(), Some(0));
 }
 
 #[test]

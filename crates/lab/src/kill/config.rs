@@ -53,6 +53,38 @@ pub struct WriterConfig {
     pub twin: Option<Twin>,
 }
 
+/// The arguments of the judge of one round whose writer died with its machine.
+#[derive(Clone, Debug, clap::Args)]
+pub struct JudgeConfig {
+    /// The arguments of the dead writer.
+    #[command(flatten)]
+    pub writer: WriterConfig,
+    /// The design.
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = arguments::design)]
+    pub design: Design,
+    /// The file with the acknowledgements that came out of the machine. No file means none.
+    #[arg(long, value_name = "FILE")]
+    pub acknowledgements: PathBuf,
+    /// The file that keeps the contents of the pool from one round to the next.
+    #[arg(long, value_name = "FILE")]
+    pub contents: PathBuf,
+}
+
+/// The findings on one round.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct JudgeReport {
+    /// Number of the round, from 0.
+    pub round: u64,
+    /// Calls acknowledged.
+    pub acknowledged: u64,
+    /// Values that were there although nobody had acknowledged them: a call in flight had taken effect.
+    pub in_flight: u64,
+    /// Keys in the pool.
+    pub keys: u64,
+    /// The rule that the round broke.
+    pub violation: Option<String>,
+}
+
 /// The findings of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KillReport {

@@ -14,8 +14,10 @@
 //!
 //! - [`explore`]: the parent.
 //! - [`write()`]: the writer; the parent starts it as a process of its own by the command that it is given.
+//! - [`judge_round`]: the judge of one writer that died with its whole machine.
 
 mod config;
+mod elsewhere;
 mod frame;
 mod judge;
 mod plan;
@@ -23,6 +25,7 @@ mod round;
 mod run;
 mod writer;
 
-pub use config::{KillConfig, KillReport, WriterConfig};
+pub use config::{JudgeConfig, JudgeReport, KillConfig, KillReport, WriterConfig};
+pub use elsewhere::judge_round;
 pub use run::explore;
 pub use writer::write;

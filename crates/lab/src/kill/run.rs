@@ -6,7 +6,7 @@ use super::plan::{Extent, MOST_THREADS};
 use super::round;
 use crate::linear::Contents;
 use crate::run::{At, Conviction, RunError};
-use quipu::{Levels, MediumKind, Options, Store};
+use quipu::{Design, Levels, MediumKind, Options, Store};
 use std::io::ErrorKind;
 use std::process::Command;
 use std::time::Instant;
@@ -83,7 +83,7 @@ fn rounds(
         report.early += u64::from(traces.acknowledged.is_empty());
         report.acknowledged += traces.acknowledged.len() as u64;
         report.refused += refused;
-        match after(config, &told, &contents, traces) {
+        match after(config.design, &told, &contents, traces) {
             Ok(Found { values, in_flight, level_bytes }) => {
                 report.in_flight += in_flight;
                 report.level_bytes = level_bytes;
@@ -105,16 +105,16 @@ fn rounds(
 }
 
 /// The contents of the pool of a dead writer.
-struct Found {
-    values: Contents,
+pub(super) struct Found {
+    pub values: Contents,
     /// Calls in flight that show in them.
-    in_flight: u64,
+    pub in_flight: u64,
     level_bytes: u64,
 }
 
 /// Opens the pool of a dead writer and judges it.
-fn after(
-    config: &KillConfig,
+pub(super) fn after(
+    design: Design,
     told: &WriterConfig,
     before: &Contents,
     traces: round::Traces,
@@ -122,11 +122,11 @@ fn after(
     if let Some(complaint) = traces.complaint {
         return Err(complaint);
     }
-    let extent = Extent::of(config.design);
+    let extent = Extent::of(design);
     let operations = round::operations(told, extent, &traces.acknowledged)?;
     let in_flight: Vec<_> =
         operations.iter().filter(|operation| operation.returned.is_none()).copied().collect();
-    let opened = Store::open(&config.pool, &Options::default());
+    let opened = Store::open(&told.pool, &Options::default());
     let mut store = opened.map_err(|error| format!("the pool cannot be opened: {error}"))?;
     let values = judge(&mut store, extent, before, operations)?;
     let shows = |key: &u64, value: Option<u64>| value.is_some() && values.get(key).copied() == value;
