@@ -14,6 +14,9 @@ pub(super) const LEAST_SLOTS: usize = if cfg!(loom) { 4 } else { 16 };
 /// Of so many slots, this number may be in use, unless keys arrive in order.
 const FULL: (usize, usize) = (4, 5);
 
+/// Keys of a line of the model, where one line is too far from them: a doubling or more on average.
+const KEYS_OF_A_LINE: usize = 4;
+
 /// Where a new leaf has its room, as its keys have arrived so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
@@ -82,6 +85,23 @@ fn cost(steps: f64, shifts: f64, inserts: f64) -> f64 {
     (20.0 * steps + 0.5 * shifts) / inserts.max(1.0)
 }
 
+/// The slots of entries in order, between two slots, and where a model has them: there if that is free, or
+/// as near as the order allows.
+fn places(
+    entries: &[Entry],
+    model: &Model,
+    slots: usize,
+    (begin, end): (usize, usize),
+) -> impl Iterator<Item = (usize, usize)> {
+    let mut next = begin;
+    entries.iter().enumerate().map(move |(rank, (slice, _))| {
+        let guess = model.predict(*slice, slots);
+        let at = guess.clamp(next, end - (entries.len() - rank));
+        next = at + 1;
+        (at, guess)
+    })
+}
+
 impl Leaf {
     /// A leaf of these entries, in order, with so many slots, or a few more.
     pub(super) fn build(entries: &[Entry], range: RangeInclusive<u64>, slots: usize, room: Room) -> Leaf {
@@ -92,14 +112,21 @@ impl Leaf {
             Room::Right | Room::Left => (n * 20 / 19).min(slots.len()),
         };
         let begin = if room == Room::Left { slots.len() - spread } else { 0 };
-        let slices = entries.iter().map(|(slice, _)| *slice);
-        let model = Model::fit(slices, n, spread as f64).moved(begin);
-        let (mut next, mut distance) = (begin, 0);
+        let (end, per) = (begin + spread, spread as f64 / n.max(1) as f64);
+        let mut model = Model::fit(entries, 1, begin, per);
+        let at_line = |model: &Model| {
+            let places = places(entries, model, slots.len(), (begin, end));
+            places.map(|(at, guess)| steps(at.abs_diff(guess))).sum::<usize>()
+        };
+        let mut distance = at_line(&model);
+        if distance > n {
+            model = Model::fit(entries, (n / KEYS_OF_A_LINE).max(1), begin, per);
+            distance = at_line(&model);
+        }
+        let mut next = begin;
         slots.set_gaps(0..begin, 0);
-        for (rank, (slice, word)) in entries.iter().enumerate() {
-            let guess = model.predict(*slice, slots.len());
-            let at = guess.clamp(next, begin + spread - (n - rank));
-            distance += steps(at.abs_diff(guess));
+        for ((slice, word), (at, _)) in entries.iter().zip(places(entries, &model, slots.len(), (begin, end)))
+        {
             slots.set_gaps(next..at, *slice);
             slots.fill(at, *slice, *word);
             next = at + 1;
@@ -129,7 +156,7 @@ impl Leaf {
 
     /// Bytes of DRAM.
     pub(super) fn bytes(&self) -> usize {
-        self.slots.bytes()
+        self.slots.bytes() + self.model.bytes()
     }
 
     /// Adds a slice. The caller holds the lock.

@@ -1,71 +1,63 @@
-//! Linear models in integers: from a slice to the slot where it most likely stands, and to a child.
+//! Models in integers: from a slice to the slot where it most likely stands, and to a child.
 //!
 //! The paper's models are of floating point, which has 53 bits: slices of 64 bits that differ late fall
 //! together, and a child may get a key that its parent leads elsewhere. These are exact and never fall.
 
+use super::leaf::Entry;
 use std::ops::RangeInclusive;
 
-/// Where keys stand in a leaf: `offset + (slice - base) * factor`, the factor a binary fraction.
-#[derive(Clone, Copy, Debug, Default)]
+/// Where keys stand in a leaf: a line from knot to knot, which divide the slices equally.
+///
+/// The paper has one line. Where keys lie on none, such as around the cities of a map, its leaves become small
+/// and its tree deep. Many lines keep leaves large and searches short there.
+#[derive(Debug, Default)]
 pub(super) struct Model {
+    /// The first slice.
     base: u64,
-    /// The factor is `mantissa / 2^shift`.
-    mantissa: u64,
+    /// A line takes `2^shift` slices.
     shift: u32,
-    offset: i64,
+    /// The slot where each line begins, and where the last one ends. No leaf has 2^16 slots.
+    knots: Box<[u16]>,
 }
 
 impl Model {
-    /// The model that fits these slices best, by least squares, if they are to stand in so many slots, the
-    /// `i`th of `n` in about slot `i * slots / n`.
-    pub(super) fn fit(slices: impl Iterator<Item = u64> + Clone, n: usize, slots: f64) -> Model {
-        let Some(base) = slices.clone().next() else { return Model::default() };
-        let (count, scale) = (n as f64, slots / n as f64);
-        let distance = |slice: u64| (slice - base) as f64;
-        let mean = slices.clone().map(distance).sum::<f64>() / count;
-        let middle = (count - 1.0) / 2.0;
-        let (mut with_ranks, mut with_itself) = (0.0, 0.0);
-        for (rank, slice) in slices.enumerate() {
-            let from_mean = distance(slice) - mean;
-            with_ranks += from_mean * (rank as f64 - middle);
-            with_itself += from_mean * from_mean;
+    /// A model of about so many lines, or twice as many, for entries in order. They are to stand at equal
+    /// distances of `per` slots from slot `begin` on.
+    pub(super) fn fit(entries: &[Entry], lines: usize, begin: usize, per: f64) -> Model {
+        let [(base, _), .., (last, _)] = *entries else {
+            let base = entries.first().map_or(0, |(base, _)| *base);
+            return Model { base, shift: 0, knots: [begin as u16; 2].into() };
+        };
+        let width = last - base;
+        let shift = (width / lines as u64).checked_ilog2().unwrap_or(0);
+        let count = (width >> shift) as usize + 1;
+        let place = |rank: f64| (begin as f64 + rank * per).min(f64::from(u16::MAX)) as u16;
+        let (mut knots, mut rank) = (Vec::with_capacity(count + 1), 0);
+        for line in 0..count {
+            let first = base + ((line as u64) << shift);
+            rank += entries[rank..].iter().take_while(|(slice, _)| *slice < first).count();
+            knots.push(place(rank as f64));
         }
-        if with_itself == 0.0 {
-            return Model { base, ..Model::default() };
-        }
-        let factor = with_ranks / with_itself * scale;
-        let offset = (middle * scale - mean * factor).round() as i64;
-        let (mantissa, shift) = fraction(factor);
-        Model { base, mantissa, shift, offset }
-    }
-
-    /// The same, so many slots further.
-    pub(super) fn moved(self, slots: usize) -> Model {
-        Model { offset: self.offset + slots as i64, ..self }
+        // The last line goes on as steeply as it rises up to the last slice.
+        let share = ((width & ((1 << shift) - 1)) + 1) as f64 / (1u64 << shift) as f64;
+        knots.push(place(rank as f64 + (entries.len() - rank) as f64 / share));
+        Model { base, shift, knots: knots.into() }
     }
 
     /// The slot of a slice, among so many.
     #[inline]
     pub(super) fn predict(&self, slice: u64, slots: usize) -> usize {
         let distance = slice.saturating_sub(self.base);
-        let right = (u128::from(distance) * u128::from(self.mantissa)) >> self.shift;
-        // No leaf has 2^32 slots.
-        let right = right.min(u128::from(u32::MAX)) as i64;
-        (self.offset + right).clamp(0, slots as i64 - 1) as usize
+        let line = ((distance >> self.shift) as usize).min(self.knots.len().saturating_sub(2));
+        let Some([begin, end]) = self.knots.get(line..line + 2) else { return 0 };
+        let beyond = distance - ((line as u64) << self.shift);
+        let right = (u128::from(beyond) * u128::from(end - begin)) >> self.shift;
+        (u128::from(*begin) + right).min(slots as u128 - 1) as usize
     }
-}
 
-/// A positive number as `mantissa / 2^shift`, with 53 bits.
-fn fraction(number: f64) -> (u64, u32) {
-    let bits = number.to_bits();
-    let exponent = (bits >> 52) as i64 & 0x7FF;
-    let mantissa = (bits & ((1 << 52) - 1) | 1 << 52) << 11;
-    // The number is mantissa * 2^(exponent - 1075 - 11).
-    match 1086 - exponent {
-        shift @ 0..128 => (mantissa, shift as u32),
-        shift if shift >= 128 => (0, 0),
-        // Steeper than any leaf is wide.
-        _ => (u64::MAX, 0),
+    /// Bytes of DRAM beside its own.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val::<[u16]>(&self.knots)
     }
 }
 
@@ -132,27 +124,52 @@ impl Division {
 mod tests {
     use super::*;
 
-    #[test]
-    fn equal_distances_are_met_exactly_wherever_they_begin() {
-        for (first, step) in [(0u64, 1u64), (5, 3), (1 << 63, 1 << 40), (u64::MAX - 99, 1), (7, 1 << 56)] {
-            let slices = (0..100).map(|i| first + i * step);
-            let model = Model::fit(slices.clone(), 100, 200.0);
-            for (rank, slice) in slices.enumerate() {
-                let at = model.predict(slice, 200);
-                assert!(at.abs_diff(rank * 2) <= 1, "{first} by {step}: {rank} at {at}");
-            }
-        }
-        let flat = Model::fit([9, 9].into_iter(), 2, 4.0);
-        assert_eq!((flat.predict(9, 4), flat.predict(u64::MAX, 4)), (0, 0));
-        assert_eq!(Model::fit(std::iter::empty(), 0, 16.0).predict(5, 16), 0);
+    fn entries(slices: impl IntoIterator<Item = u64>) -> Vec<Entry> {
+        slices.into_iter().map(|slice| (slice, 1)).collect()
     }
 
     #[test]
-    fn a_model_never_falls() {
-        let slices = [3u64, 4, 5, 1000, 1 << 40, (1 << 40) + 1, 1 << 62, u64::MAX];
-        let model = Model::fit(slices.iter().copied(), slices.len(), 16.0);
-        let places: Vec<usize> = slices.iter().map(|slice| model.predict(*slice, 16)).collect();
-        assert!(places.is_sorted(), "{places:?}");
+    fn equal_distances_are_met_wherever_they_begin() {
+        for (first, step) in [(0u64, 1u64), (5, 3), (1 << 63, 1 << 40), (u64::MAX - 199, 1), (7, 1 << 56)] {
+            for lines in [1, 3, 25] {
+                let model = Model::fit(&entries((0..100).map(|i| first + i * step)), lines, 7, 2.0);
+                let place = |rank: usize| model.predict(first.saturating_add(rank as u64 * step), 300);
+                for rank in 0..100 {
+                    assert!(
+                        place(rank).abs_diff(7 + rank * 2) <= 4,
+                        "{first} by {step}: {rank} at {}",
+                        place(rank)
+                    );
+                }
+                assert!(place(110) >= place(99), "{first} by {step}");
+            }
+        }
+        let one = Model::fit(&entries([9]), 1, 3, 4.0);
+        assert_eq!((one.predict(0, 8), one.predict(9, 8), one.predict(u64::MAX, 8)), (3, 3, 3));
+        assert_eq!(Model::default().predict(5, 16), 0);
+        assert_eq!(Model::fit(&[], 1, 0, 0.0).predict(5, 16), 0);
+    }
+
+    #[test]
+    fn a_model_never_falls_and_never_leaves_the_slots() {
+        let slices = [3u64, 4, 5, 1000, 1 << 40, (1 << 40) + 1, 1 << 62, u64::MAX - 1, u64::MAX];
+        for lines in [1, 2, 9, 1000] {
+            let model = Model::fit(&entries(slices), lines, 0, 1.7);
+            let places: Vec<usize> = slices.iter().map(|slice| model.predict(*slice, 16)).collect();
+            assert!(places.is_sorted() && places[8] < 16, "{places:?}");
+        }
+    }
+
+    /// Half of the keys in a thousandth of the range: lines follow them, and one cannot.
+    #[test]
+    fn many_lines_follow_keys_that_lie_on_none() {
+        let slices: Vec<u64> = (0..500).map(|i| i * 2).chain((0..500).map(|i| 1000 + i * 2000)).collect();
+        let error = |lines: usize| {
+            let model = Model::fit(&entries(slices.iter().copied()), lines, 0, 1.0);
+            let far = |(rank, slice): (usize, &u64)| model.predict(*slice, 1000).abs_diff(rank);
+            slices.iter().enumerate().map(far).max().unwrap()
+        };
+        assert!(error(1) > 400 && error(1000) < 20, "{} {}", error(1), error(1000));
     }
 
     /// Proves for all slices of 16 bits that children begin where it is said.
