@@ -61,7 +61,7 @@ impl Region {
         }
     }
 
-    /// How far the bytes of a node are from the processors of another; see [`Topology::distance`].
+    /// How far it is from the processors of a node to the bytes of another; see [`Topology::distance`].
     pub fn distance(&self, from: Node, to: Node) -> u16 {
         match &self.witness {
             Some(Witness::Nodes(nodes)) => nodes.topology.distance(from, to),
@@ -76,7 +76,8 @@ impl Region {
     /// [`MediumError::NoProcessors`].
     pub fn pin(&self, node: Node) -> Result<(), MediumError> {
         match &self.witness {
-            Some(Witness::Sim(sim)) => sim.move_home(node.0),
+            Some(Witness::Sim(sim)) if node.0 < sim.options().nodes => sim.move_home(node.0),
+            Some(Witness::Sim(_)) => return Err(MediumError::NoProcessors { node }),
             Some(Witness::Nodes(nodes)) => {
                 nodes.topology.pin(node)?;
                 witness::forget_here();

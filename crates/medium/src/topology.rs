@@ -61,7 +61,7 @@ impl Topology {
             let distances = read(&own, "distance").unwrap_or_default();
             Some(Site {
                 node: Node(u16::try_from(*number).ok()?),
-                processors: list(&read(&own, "cpulist")?)?,
+                processors: read(&own, "cpulist").and_then(|text| list(&text)).unwrap_or_default(),
                 distances: distances.split_whitespace().filter_map(|word| word.parse().ok()).collect(),
             })
         });
@@ -87,7 +87,7 @@ impl Topology {
         self.site(node).map_or(&[], |site| &site.processors)
     }
 
-    /// How far the memory of one node is from the processors of another, in tenths of its own.
+    /// How far it is from the processors of a node to the memory of another, in tenths of its own.
     pub fn distance(&self, from: Node, to: Node) -> u16 {
         let position = self.nodes.iter().position(|site| site.node == to);
         let told = self.site(from).zip(position).and_then(|(site, position)| site.distances.get(position));

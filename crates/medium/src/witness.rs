@@ -8,7 +8,7 @@ use crate::topology::Topology;
 use std::cell::Cell;
 use std::ops::Sub;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Accesses of a thread between two looks at where it runs.
 const STRIDE: u32 = 64;
@@ -98,7 +98,12 @@ pub(crate) struct Nodes {
 thread_local! {
     /// Where this thread runs, and for how many accesses it may be taken for granted.
     static HERE: Cell<(Node, u32)> = const { Cell::new((Node(0), 0)) };
+    /// The copy of the counts to which this thread adds.
+    static SHARD: usize = THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS;
 }
+
+/// Threads that have counted so far.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 impl Nodes {
     pub(crate) fn new(topology: Topology, spans: Vec<Span>) -> Nodes {
@@ -115,7 +120,7 @@ impl Nodes {
         let span = self.spans.iter().find(|span| offset < span.end());
         let is_far = span.is_some_and(|span| span.node.unwrap_or_default() != here.0);
         let lines = (offset + len - 1) / LINE - offset / LINE + 1;
-        let Shard(counts) = &self.shards[usize::from(here.0.0) % SHARDS];
+        let Shard(counts) = &self.shards[SHARD.with(|shard| *shard)];
         counts[2 * access as usize + usize::from(is_far)].fetch_add(lines, Ordering::Relaxed);
     }
 

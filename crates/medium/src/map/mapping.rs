@@ -32,8 +32,6 @@ pub struct Mapping {
     pieces: Vec<Piece>,
     statement: Statement,
     claimed: AtomicBool,
-    /// A new file loses its name with the mapping, until the name is given for good.
-    provisional: AtomicBool,
     /// The process that made the mapping.
     owner: u32,
 }
@@ -128,8 +126,12 @@ impl Mapping {
         statement: Statement,
         device: Option<&PmDevice>,
     ) -> Mapping {
-        let node = device.and_then(|device| device.node);
-        let mapping = Mapping::of_piece(Some(backing), len, base, statement, node);
+        // Pages of an ordinary file are anywhere, whatever its disk is attached to.
+        let node = device.filter(|_| statement.medium == MediumKind::Dax).and_then(|device| device.node);
+        let mut mapping = Mapping::of_piece(Some(backing), len, base, statement, node);
+        if let (Some(device), true) = (device, mapping.pieces[0].is_device()) {
+            mapping.pieces[0].align = device.align;
+        }
         mapping.advise(Advice::LinuxDontFork);
         mapping
     }
@@ -141,7 +143,9 @@ impl Mapping {
         statement: Statement,
         node: Option<Node>,
     ) -> Mapping {
-        Mapping::new(vec![Piece { backing, start: 0, len, node }], len, base, statement)
+        let provisional = AtomicBool::new(false);
+        let piece = Piece { backing, start: 0, len, node, align: 1, provisional };
+        Mapping::new(vec![piece], len, base, statement)
     }
 
     /// Moves mappings of files or devices behind each other, in an address range that begins with a huge
@@ -149,9 +153,7 @@ impl Mapping {
     pub(super) fn joined(mut mappings: Vec<Mapping>, statement: Statement) -> Result<Mapping, MediumError> {
         let len = mappings.iter().map(|mapping| mapping.len).sum();
         let base = map_aligned(len as usize, ProtFlags::empty())?;
-        let provisional = mappings.iter_mut().any(|mapping| *mapping.provisional.get_mut());
         let mut joined = Mapping::new(Vec::new(), len, base, statement);
-        joined.provisional = AtomicBool::new(provisional);
         let mut start = 0;
         for mapping in &mut mappings {
             let (target, bytes) = (base.wrapping_add(start as usize), mapping.len as usize);
@@ -181,21 +183,18 @@ impl Mapping {
         self.pieces.iter_mut().for_each(|piece| piece.len = len);
     }
 
+    /// The unit of the mappings of a device, otherwise 1.
+    pub(super) fn align(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.align).max().unwrap_or(1)
+    }
+
     /// Gives a mapping of one file the node that the user says it is on.
     pub(super) fn set_node(&mut self, node: Node) {
         self.pieces.iter_mut().for_each(|piece| piece.node = Some(node));
     }
 
     fn new(pieces: Vec<Piece>, len: u64, base: *mut u8, statement: Statement) -> Mapping {
-        Mapping {
-            base,
-            len,
-            pieces,
-            statement,
-            claimed: AtomicBool::new(false),
-            provisional: AtomicBool::new(false),
-            owner: process::id(),
-        }
+        Mapping { base, len, pieces, statement, claimed: AtomicBool::new(false), owner: process::id() }
     }
 
     /// Hints may be refused (huge pages switched off); nothing but speed depends on them.
@@ -204,15 +203,19 @@ impl Mapping {
         let _ = unsafe { madvise(self.base.cast(), self.len as usize, advice) };
     }
 
+    fn set_provisional(&self, provisional: bool) {
+        self.pieces.iter().for_each(|piece| piece.provisional.store(provisional, Ordering::Relaxed));
+    }
+
     /// The file has a name, which goes with the mapping unless it is [given](Mapping::give_name).
     pub(crate) fn remove_unless_named(&self) {
-        self.provisional.store(true, Ordering::Relaxed);
+        self.set_provisional(true);
     }
 
     /// See [`crate::Region::give_name`]. The first piece gets its name last.
     pub(crate) fn give_name(&self) -> Result<(), MediumError> {
         self.pieces.iter().rev().try_for_each(Piece::give_name)?;
-        self.provisional.store(false, Ordering::Relaxed);
+        self.set_provisional(false);
         Ok(())
     }
 
@@ -307,8 +310,7 @@ impl Drop for Mapping {
             // SAFETY: the range was mapped for this value alone, and no Region outlives its Mapping.
             let _ = unsafe { munmap(self.base.cast(), self.len as usize) };
         }
-        let removes = *self.provisional.get_mut();
-        self.pieces.iter().for_each(|piece| piece.unlock(removes));
+        self.pieces.iter().for_each(Piece::unlock);
     }
 }
 

@@ -32,9 +32,21 @@ impl Region {
                 let reason = format!("it is of medium {}, and the first part is of {kind}", region.kind());
                 return unfit(region, format!("{reason}; put all parts on media of one kind"));
             }
+            if parts.len() > 1 && region.mapping().align() > Region::PART_UNIT {
+                let align = region.mapping().align();
+                return unfit(
+                    region,
+                    format!("it is mapped in units of {align} bytes; make its namespace one of 2M"),
+                );
+            }
             if number + 1 < parts.len() && !region.len().is_multiple_of(Region::PART_UNIT) {
                 let (len, unit) = (region.len(), Region::PART_UNIT);
-                return unfit(region, format!("its {len} bytes are no multiple of {unit}"));
+                return unfit(
+                    region,
+                    format!(
+                        "its {len} bytes are no multiple of {unit}; only the last part may have such a length"
+                    ),
+                );
             }
         }
         // One part that must write lines back decides for all.

@@ -11,6 +11,7 @@ use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a file or device is mapped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,10 @@ pub(super) struct Piece {
     pub(super) len: u64,
     /// The node that it is attached to, if known.
     pub(super) node: Option<Node>,
+    /// The unit of mappings of a device, otherwise 1.
+    pub(super) align: u64,
+    /// The file has a name, which it loses with the mapping, unless all pieces get theirs.
+    pub(super) provisional: AtomicBool,
 }
 
 impl Piece {
@@ -53,6 +58,10 @@ impl Piece {
 
     pub(super) fn path(&self) -> Option<&Path> {
         self.backing.as_ref().map(|backing| backing.path.as_path())
+    }
+
+    pub(super) fn is_device(&self) -> bool {
+        self.backing.as_ref().is_some_and(|backing| backing.kind == BackingKind::Device)
     }
 
     pub(super) fn is_private(&self) -> bool {
@@ -86,6 +95,7 @@ impl Piece {
         if fstat(file).map_err(name)?.st_nlink == 0 {
             let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
             linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(name)?;
+            self.provisional.store(true, Ordering::Relaxed);
         }
         let folder =
             File::open(parent(path)).map_err(|error| MediumError::io("open the folder of", path, error))?;
@@ -138,8 +148,9 @@ impl Piece {
         retry_on_intr(|| fsync(file)).map_err(|error| MediumError::io("write back", path, error))
     }
 
-    /// Lets go of the file; it loses its name if it is to.
-    pub(super) fn unlock(&self, removes: bool) {
+    /// Lets go of the file; it loses its name if it has that only for the time being.
+    pub(super) fn unlock(&self) {
+        let removes = self.provisional.load(Ordering::Relaxed);
         if let Some((_, path)) = self.shared().filter(|_| removes) {
             let _ = std::fs::remove_file(path);
         }

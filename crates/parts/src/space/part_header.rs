@@ -209,6 +209,7 @@ pub(super) fn note_run(region: &Region, superblock: &Superblock, begun: bool) {
 /// last run may be missing in it.
 pub(super) fn verify(region: &Region, superblock: &Superblock, copy_lost: bool) -> Result<(), SpaceError> {
     let mut first: Option<PartHeader> = None;
+    let (mut run, mut oldest) = (superblock.run.get(), None);
     for (number, at) in places(superblock) {
         let reject = |reason: String| Err(unfit(&path_in(region, number), &reason).into());
         let Some(header) = PartHeader::read(region, at) else {
@@ -220,23 +221,28 @@ pub(super) fn verify(region: &Region, superblock: &Superblock, copy_lost: bool) 
         if let Err(reason) = header.is_part_of(first.as_ref().unwrap_or(&header), number) {
             return reject(reason);
         }
-        let (run, of) = (superblock.run.get(), |word| header.run_of(word));
+        let of = |word| header.run_of(word);
         let (Some(raised), Some(confirmed)) = (of(header.raised), of(header.confirmed)) else {
             return reject("the number of its run is damaged".to_owned());
         };
-        if number > 0 && raised < run {
-            return reject(format!(
-                "it is of run {raised} and the pool of run {run}, so it is an older copy"
-            ));
+        let own = superblock.run.get();
+        if number > 0 && confirmed > own + u64::from(copy_lost) {
+            let reason = format!("it is of run {own} and part {number} of run {confirmed}: an older copy");
+            return Err(unfit(&path_in(region, 0), &reason).into());
         }
-        if number > 0 && confirmed > run + u64::from(copy_lost) {
-            return reject(format!(
-                "it is of run {confirmed} and part 0 of run {run}, so that is an older copy"
-            ));
+        if number > 0 {
+            run = run.max(confirmed);
+            oldest = oldest.filter(|(_, least)| *least <= raised).or(Some((number, raised)));
         }
         first.get_or_insert(header);
     }
-    Ok(())
+    match oldest {
+        Some((number, raised)) if raised < run => {
+            let reason = format!("it is of run {raised} and the pool of run {run}: an older copy");
+            Err(unfit(&path_in(region, number), &reason).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The error about a part, with the next step.

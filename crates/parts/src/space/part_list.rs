@@ -28,7 +28,13 @@ impl PartList {
         }
         let nodes = superblock.extents().iter().map(|extent| Node(extent.node.get())).collect();
         match PartHeader::read(first, SUPERBLOCK_END) {
-            Some(header) if header.number() == 0 && header.count() == superblock.extents().len() => {
+            Some(header)
+                if header.number() == 0
+                    && header.count() == superblock.extents().len()
+                    && header.lens().iter().all(|len| len.is_multiple_of(Region::PART_UNIT))
+                    && header.lens().iter().try_fold(0u64, |sum, len| sum.checked_add(*len))
+                        == Some(superblock.pool_len()) =>
+            {
                 Ok(Some(PartList { first: header, nodes }))
             }
             _ => Err(SpaceError::Damaged { what: "the list of the pool's parts", offset: SUPERBLOCK_END }),

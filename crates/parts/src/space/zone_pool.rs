@@ -110,8 +110,6 @@ impl ZonePool {
         for number in self.by_distance(region, node) {
             let extent = &self.extents[number];
             if let Some(index) = extent.list.get()? {
-                let is_spilled = node.is_some_and(|node| node != extent.node);
-                self.spilled.fetch_add(u64::from(is_spilled), Ordering::Relaxed);
                 return Ok(Some(ZoneId(extent.first_zone + index)));
             }
         }
@@ -290,6 +288,11 @@ impl Space {
         for zone in skipped.into_iter().rev() {
             let (extent, index) = self.zones.home(zone).expect("it was taken from a list");
             extent.list.release(index);
+        }
+        if let (Ok(zone), Some(node)) = (&taken, node)
+            && self.zone_node(*zone) != node
+        {
+            self.note_spill();
         }
         taken
     }

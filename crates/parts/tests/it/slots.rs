@@ -6,6 +6,7 @@ mod cost;
 mod crash;
 mod damage;
 mod model;
+mod nodes;
 mod reclaim;
 mod support;
 mod threads;

@@ -5,7 +5,10 @@ use crate::types::error::Error;
 use quipu_medium::{MediumError, Node, Region, Topology};
 use quipu_parts::space::PartList;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf, absolute};
+
+/// Parts of a pool, at most.
+const MOST_PARTS: usize = 16;
 
 /// The region of a new pool, of one part or several. None has its name yet.
 pub(super) fn create(path: &Path, options: &Options) -> Result<Region, Error> {
@@ -27,9 +30,15 @@ pub(super) fn create(path: &Path, options: &Options) -> Result<Region, Error> {
         let text = format!("{} bytes are too few for {count} parts; each has at least 2 MiB", options.size);
         return Err(Error::Option(text));
     }
+    let paths: Vec<&Path> = [path].into_iter().chain(parts.further.iter().map(|path| &**path)).collect();
+    if count > MOST_PARTS {
+        return Err(Error::Option(format!("{count} parts are named; a pool has at most {MOST_PARTS}")));
+    }
+    check_distinct(&paths)?;
     let mut regions = Vec::with_capacity(count);
-    for (number, path) in [path].into_iter().chain(parts.further.iter().map(|path| &**path)).enumerate() {
-        let region = Region::create_unnamed(path, len, medium, durability)?;
+    for (number, path) in paths.into_iter().enumerate() {
+        let region = Region::create_unnamed(path, len, medium, durability);
+        let region = region.map_err(|error| if number > 0 { in_the_way(error) } else { error })?;
         regions.push(match parts.nodes.get(number) {
             Some(node) => region.placed_on(*node),
             None => region,
@@ -51,11 +60,14 @@ pub(super) fn open(
             None => Ok(first),
         };
     };
-    let (lens, mut paths) = (list.lens(), list.paths(path));
+    // Relative to the folder where the file itself is.
+    let own = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (lens, mut paths) = (list.lens(), list.paths(&own));
     for (number, moved) in &options.parts.moved {
         let place = paths.get_mut(*number).filter(|_| *number > 0);
         moved.clone_into(place.ok_or_else(|| no_part(*number, lens.len()))?);
     }
+    check_distinct(&paths)?;
     let mut regions = Vec::with_capacity(lens.len());
     regions.push(on(first.cut(lens[0])?, list.node(0)));
     for (number, path) in paths.iter().enumerate().skip(1) {
@@ -64,6 +76,36 @@ pub(super) fn open(
         regions.push(on(region.cut(lens[number])?, list.node(number)));
     }
     join(regions, options)
+}
+
+/// Refuses two parts on one file.
+fn check_distinct(paths: &[impl AsRef<Path>]) -> Result<(), Error> {
+    let places: Vec<PathBuf> =
+        paths.iter().map(|path| absolute(path).unwrap_or_else(|_| path.as_ref().to_owned())).collect();
+    for (number, place) in places.iter().enumerate() {
+        if let Some(earlier) = places[..number].iter().position(|other| other == place) {
+            let text = format!(
+                "parts {earlier} and {number} are both at {}; name a place for each",
+                place.display()
+            );
+            return Err(Error::Option(text));
+        }
+    }
+    Ok(())
+}
+
+/// A file where a further part of a new pool is to be.
+fn in_the_way(error: MediumError) -> MediumError {
+    match error {
+        MediumError::Exists { path } => MediumError::Part {
+            path,
+            reason:
+                "a file is there already; choose another place, or remove what a creation has left that was \
+                     not finished"
+                    .to_owned(),
+        },
+        error => error,
+    }
 }
 
 /// A region on the node that the system tells, or else the pool.

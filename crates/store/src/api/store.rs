@@ -195,7 +195,8 @@ impl Store {
 
     fn known(&self, node: u16) -> Result<Node, Error> {
         let parts = self.parts();
-        let known: Vec<String> = parts.iter().map(|part| part.node.to_string()).collect();
+        let mut known: Vec<String> = parts.iter().map(|part| part.node.to_string()).collect();
+        known.dedup();
         match parts.iter().any(|part| part.node == node) {
             true => Ok(Node(node)),
             false => Err(Error::Option(format!(

@@ -86,6 +86,8 @@ fn a_pool_of_parts_has_its_records_near_their_clients_and_needs_one_name() {
         fs::rename(folder.path(name), home.join(name)).unwrap();
     }
     is_whole(&home.join("pool"), &opening());
+    std::os::unix::fs::symlink(home.join("pool"), folder.path("link")).unwrap();
+    is_whole(&folder.path("link"), &opening());
     fs::rename(home.join("pool.2"), &away).unwrap();
     is_whole(&home.join("pool"), &opening().part_at(2, &away));
     let reader = Store::open_read_only(home.join("pool"), &opening().part_at(2, &away)).unwrap();
@@ -114,8 +116,7 @@ fn parts_that_are_missing_foreign_swapped_or_short_are_refused_by_name() {
 
     let swapped = opening().part_at(1, &two).part_at(2, &one);
     says(&folder.refused("pool", &swapped), &["pool.2", "part 2 of this pool", "part 1 is wanted"]);
-    let twice = opening().part_at(2, &one);
-    assert!(!folder.refused("pool", &twice).is_empty());
+    says(&folder.refused("pool", &opening().part_at(2, &one)), &["parts 1 and 2 are both at"]);
     says(&folder.refused("pool", &opening().part_at(3, &one)), &["part 3", "1 to 2"]);
     says(&folder.refused("pool", &opening().part_at(0, &one)), &["part 0", "1 to 2"]);
     let single = folder.path("single");
@@ -136,7 +137,7 @@ fn parts_that_are_missing_foreign_swapped_or_short_are_refused_by_name() {
 fn an_older_copy_of_a_part_or_of_the_first_is_refused() {
     let folder = Folder::new();
     let path = folder.pool("pool");
-    for (name, words) in [("pool.2", "older copy"), ("pool", "that is an older copy")] {
+    for (name, words) in [("pool.2", "older copy"), ("pool", "older copy")] {
         fs::copy(folder.path(name), folder.path("yesterday")).unwrap();
         let store = Store::open(&path, &opening()).unwrap();
         store.client().put(b"today", b"1").unwrap();
@@ -163,9 +164,21 @@ fn impossible_parts_leave_no_file() {
     assert!(text.contains("2097152 bytes are too few for 2 parts") && files == 0, "{text}");
     let (text, files) = refused(&opening().size(8 * MIB).part(&part).nodes([0]));
     assert!(text.contains("1 nodes are named for 2 parts") && files == 0, "{text}");
+    for twice in [folder.path("new"), folder.path("./new.1")] {
+        let (text, files) = refused(&opening().size(8 * MIB).part(&part).part(&twice));
+        assert!(text.contains("are both at") && files == 0, "{text}");
+    }
+    // The names that the parts have got are taken back.
+    fs::write(folder.path("new"), b"precious").unwrap();
+    let (_, files) = refused(&opening().size(8 * MIB).part(&part));
+    assert_eq!((files, fs::read(folder.path("new")).unwrap()), (1, b"precious".to_vec()));
+    fs::remove_file(folder.path("new")).unwrap();
+    let many = (0..16).fold(opening().size(64 * MIB), |some, n| some.part(folder.path(&n.to_string())));
+    let (text, files) = refused(&many);
+    assert!(text.contains("at most 16") && files == 0, "{text}");
     fs::write(&part, b"precious").unwrap();
     let (text, files) = refused(&opening().size(8 * MIB).part(&part));
-    assert!(text.contains("new.1 exists already") && files == 1, "{text}");
+    assert!(text.contains("new.1") && text.contains("a file is there already") && files == 1, "{text}");
     assert_eq!(fs::read(&part).unwrap(), b"precious");
 }
 

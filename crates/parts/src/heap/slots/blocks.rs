@@ -203,12 +203,10 @@ impl SlotHeap {
         if let Some(block) = self.supply.take_near(self.supply.reserve, lane) {
             return Ok((block, drawn));
         }
-        if self.supply.nodes.len() > 1
-            && let Some(block) = self.take_of_several(node, lane)?
-        {
-            return Ok((block, drawn));
-        }
-        let fresh = self.take_fresh(drawn);
+        let fresh = match self.supply.nodes.len() {
+            1 => self.take_fresh(drawn),
+            _ => self.take_of_several(node, lane).map(|block| Some((block?, drawn))),
+        };
         if let Ok(Some(fresh)) = fresh {
             return Ok(fresh);
         }
@@ -219,23 +217,29 @@ impl SlotHeap {
         }
     }
 
-    /// A block of a new chunk of the node, in a pool of several nodes, or a free one of another node. All
-    /// blocks of a new chunk are free there at once.
+    /// A block of a new chunk, in a pool of several nodes, where all blocks of a new chunk are free at once;
+    /// or a free one of another node. Without a zone on the node, blocks of others come before new chunks.
     fn take_of_several(&self, node: Option<Node>, lane: usize) -> Result<Option<u64>, SlotError> {
+        let Supply { reserve, .. } = self.supply;
         let has_zone = |near: Node| self.space.parts().any(|(node, _, free)| node == near && free > 0);
-        if node.is_some_and(has_zone) {
+        loop {
             let seen = self.supply.allocated();
-            // Somebody else may take its blocks first; then any block does.
-            self.grow(self.supply.growth.lock(), seen, node)?;
-            if let Some(block) = self.supply.take_near(self.supply.reserve, lane) {
+            let grow = || self.grow(self.supply.growth.lock(), seen, node);
+            let near = if node.is_some_and(has_zone) { grow() } else { Ok(false) };
+            // Somebody else may have taken them already.
+            if let (Ok(true), Some(block)) = (&near, self.supply.take_near(reserve, lane)) {
                 return Ok(Some(block));
             }
+            if let Some(block) = self.supply.take(reserve, lane) {
+                if self.node_of(block) != node {
+                    self.space.note_spill();
+                }
+                return Ok(Some(block));
+            }
+            if !near? && !grow()? {
+                return Ok(None);
+            }
         }
-        let block = self.supply.take(self.supply.reserve, lane);
-        if block.is_some() {
-            self.space.note_spill();
-        }
-        Ok(block)
     }
 
     /// The next block that was never used; more are allocated if it is one of the last.
@@ -247,13 +251,10 @@ impl SlotHeap {
             let next = Next::read(word);
             let allocated = supply.allocated();
             if next.block >= allocated {
-                if !self.grow(supply.growth.lock(), allocated, None)? {
-                    return Ok(None);
+                if self.grow(supply.growth.lock(), allocated, None)? {
+                    continue;
                 }
-                if supply.nodes.len() > 1 {
-                    return Ok(supply.take(supply.reserve, 0).map(|block| (block, drawn)));
-                }
-                continue;
+                return Ok(None);
             }
             let after = Next { block: next.block + 1, page: drawn, ..next }.word();
             point();
@@ -272,7 +273,9 @@ impl SlotHeap {
     /// Adds a chunk, of the node if it has a zone, unless someone has since `seen` blocks were counted.
     /// `false` if no zone is left.
     fn grow(&self, mut chunks: SpinGuard<'_, u32>, seen: u64, node: Option<Node>) -> Result<bool, SlotError> {
-        if self.supply.allocated() > seen {
+        // Less than were seen, if chunks were given back meanwhile.
+        let now = self.supply.allocated();
+        if now > seen {
             return Ok(true);
         }
         if *chunks == self.chunks.limit() || self.zones_to_take() == 0 {
@@ -291,10 +294,11 @@ impl SlotHeap {
             return Ok(false);
         }
         *chunks += 1;
-        let allocated = seen + self.chunks.geometry.blocks_per_chunk;
+        let allocated = now + self.chunks.geometry.blocks_per_chunk;
         if self.supply.nodes.len() > 1 {
+            // Nobody takes blocks off the counter there.
             self.supply.set_next(allocated);
-            self.offer(seen..allocated);
+            self.offer(now..allocated);
         }
         self.supply.allocated.store(allocated, Ordering::Release);
         Ok(true)
@@ -422,7 +426,17 @@ impl SlotHeap {
     /// full.
     pub(super) fn fill_reserve(&self) -> Result<(), SlotError> {
         while self.supply.queued.load(Ordering::Acquire) < self.supply.reserve as u64 {
-            match self.take_fresh(0) {
+            let taken = match self.supply.nodes.len() {
+                1 => self.take_fresh(0),
+                _ => {
+                    let (chunks, seen) = (self.supply.growth.lock(), self.supply.allocated());
+                    match self.grow(chunks, seen, None) {
+                        Ok(true) => continue,
+                        none => none.map(|_| None),
+                    }
+                }
+            };
+            match taken {
                 Ok(Some((block, _))) => self.offer([block]),
                 Err(error) if self.supply.allocated() == 0 => return Err(error),
                 Ok(None) | Err(_) => break,

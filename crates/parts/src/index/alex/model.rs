@@ -8,8 +8,8 @@ use std::ops::RangeInclusive;
 
 /// Where keys stand in a leaf: a line from knot to knot, which divide the slices equally.
 ///
-/// The paper has one line. Where keys lie on none, such as around the cities of a map, its leaves become small
-/// and its tree deep. Many lines keep leaves large and searches short there.
+/// The paper has one line. Where keys lie on none, such as around the cities of a map, its leaves become
+/// small and its tree deep. Many lines keep leaves large and searches short there.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     /// The first slice.

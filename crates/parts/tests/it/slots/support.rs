@@ -27,7 +27,12 @@ pub fn variable() -> SlotSettings {
 }
 
 pub fn region(len: u64) -> Region {
-    Region::sim(SimOptions { len, ..SimOptions::default() })
+    region_of(len, 1)
+}
+
+/// A region on so many nodes.
+pub fn region_of(len: u64, nodes: u16) -> Region {
+    Region::sim(SimOptions { len, nodes, ..SimOptions::default() })
 }
 
 pub fn space(region: &Region, zone_size: u64) -> Space {

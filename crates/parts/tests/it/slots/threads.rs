@@ -1,9 +1,9 @@
 //! Clients at the same time: under the simulator's scheduler, where a seed replays every interleaving, and on
 //! real threads.
 
-use super::support::{Client, Random, Table, fixed, heap, region, value, variable};
+use super::support::{Client, Random, Table, fixed, heap, region, region_of, value, variable};
 use quipu_medium::sim::sched;
-use quipu_medium::{Pages, Region};
+use quipu_medium::{Node, Pages, Region};
 use quipu_parts::heap::slots::{RecordForm, SlotError, SlotSettings};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -166,12 +166,13 @@ fn a_client_clears_for_another_what_is_on_its_page() {
 /// A client that takes blocks while the end of the heap is given back never gets one that is gone.
 #[test]
 fn blocks_are_taken_while_chunks_at_the_end_are_released() {
-    for seed in 0..200 {
+    for (seed, nodes) in (0..200).flat_map(|seed| [(seed, 1), (seed, 2)]) {
         let settings = SlotSettings { form: RecordForm::Fixed { key: 8, value: 4000 }, ..fixed() };
-        let region = region(384 << 10);
+        let region = region_of(384 << 10, nodes);
         let table = Table::new(heap(&region, 16 << 10, settings, 0));
         let key = |own: u64, round: u64| (own << 32 | round).to_le_bytes();
         let taker = |own: u64| {
+            region.pin(Node(own as u16 % nodes)).expect("a node");
             let mut client = table.client(own);
             for round in 0..15 {
                 client.put(&key(own, round), &bytes_of(round, settings)).expect("room");
@@ -186,7 +187,7 @@ fn blocks_are_taken_while_chunks_at_the_end_are_released() {
                 }
             }),
         ];
-        sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        sched::run(seed, tasks).unwrap_or_else(|error| panic!("seed {seed}, {nodes} nodes: {error}"));
         for round in 0..30 {
             let (bytes, _) = table.client(3).get(&key(1 + round % 2, round / 2)).expect("it was put");
             assert_eq!(prove(&bytes, settings), round / 2);

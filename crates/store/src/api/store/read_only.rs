@@ -114,8 +114,9 @@ impl Store {
         let copied = engine.salvage(&wrong, options.recovery_threads, &store.engine, progress);
         let report = copied.and_then(|report| store.close().map(|()| report));
         report.inspect_err(|_| {
-            if into.as_ref().is_file() {
-                let _ = std::fs::remove_file(into.as_ref());
+            let parts = options.parts.further.iter().map(|path| &**path);
+            for path in [into.as_ref()].into_iter().chain(parts).filter(|path| path.is_file()) {
+                let _ = std::fs::remove_file(path);
             }
             levels.iter().for_each(|levels| remove_levels(levels));
         })
