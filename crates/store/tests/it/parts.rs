@@ -39,7 +39,7 @@ impl Folder {
     fn refused(&self, name: &str, options: &Options) -> String {
         let files = || ["", ".1", ".2"].map(|part| fs::read(self.path(&format!("{name}{part}"))).ok());
         let before = files();
-        let error = Store::open(self.path(name), options).err().expect("refused").to_string();
+        let error = Store::open(self.path(name), options).expect_err("refused").to_string();
         assert!(files() == before, "a refused pool was changed");
         error
     }
@@ -155,7 +155,7 @@ fn an_older_copy_of_a_part_or_of_the_first_is_refused() {
 fn impossible_parts_leave_no_file() {
     let folder = Folder::new();
     let refused = |options: &Options| {
-        let error = Store::create(folder.path("new"), options).err().expect("refused");
+        let error = Store::create(folder.path("new"), options).expect_err("refused");
         let files = fs::read_dir(folder.0.path()).unwrap().count();
         (error.to_string(), files)
     };
