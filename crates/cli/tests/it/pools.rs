@@ -140,7 +140,7 @@ fn objects_have_the_documented_names() {
     let expected = "pool design medium durability survives pool_bytes zone_bytes zones free_zones records record_bytes \
                     garbage_bytes utilization settings index_bytes index_pm_bytes longest_key longest_value closed_cleanly \
                     from_checkpoint value_bytes goal_zones owed_zones free_bytes usable_bytes reserved_bytes live_bytes \
-                    wanted_bytes garbage_is_known tables levels";
+                    wanted_bytes garbage_is_known tables levels parts spills";
     assert_eq!(names(info), words(expected));
     let other = folder.path().join("other");
     let created = &objects(&succeed(args(["create"], &other, ["--size", "4M", "--json"])))[0];
