@@ -151,7 +151,7 @@ twins! {
     value_committed_late: QUIPU, Broken::Store(Twin::ValueCommittedLate), &["a large value"], ANY, &[2, 3, 6];
     viper_fence_left_out: VIPER, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 7];
     /// In pools whose records have one size.
-    viper_fixed_fence_left_out: VIPER, FENCE_LEFT_OUT, &["torn value"], FIXED, &[4, 5, 7];
+    viper_fixed_fence_left_out: VIPER, FENCE_LEFT_OUT, &["torn value"], FIXED, &[4, 7, 9];
     viper_released_before_persist: VIPER, Broken::Store(Twin::ReleasedBeforePersist), &["found None"], ANY, &[1, 4, 6];
     viper_old_not_released: VIPER, Broken::Store(Twin::OldNotReleased), &[CAME_BACK], ANY, &[1, 3, 6];
     /// A writer that deletes a key whose last put was published late must not do so durably before the record
