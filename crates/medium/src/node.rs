@@ -39,7 +39,8 @@ impl Span {
 impl Region {
     /// This region, whose bytes lie on several nodes of a machine.
     pub(crate) fn spread(mut self, topology: Topology) -> Region {
-        self.witness = Some(Witness::Nodes(Arc::new(Nodes::new(topology, self.spans()))));
+        let nodes = Nodes::new(topology, self.clone());
+        self.witness = Some(Witness::Nodes(Arc::new(nodes)));
         self
     }
 

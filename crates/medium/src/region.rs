@@ -153,10 +153,8 @@ impl Region {
     #[inline]
     pub fn write(&self, offset: u64, src: &[u8]) {
         let dst = self.at(offset, src.len() as u64);
-        if let Some(witness) = &self.witness
-            && let Some(sim) = witness.of_write(offset, src.len() as u64)
-        {
-            return simulated(move || sim.write(offset, src));
+        if let Some(witness) = &self.witness {
+            return simulated(move || witness.write(offset, src));
         }
         // SAFETY: `dst` is in bounds for `src.len()` bytes; a shared slice cannot overlap the mapping, which
         // is lent out only for bytes that no one writes (`bytes`).
@@ -169,10 +167,8 @@ impl Region {
     #[inline]
     pub fn write_nt(&self, offset: u64, src: &[u8]) {
         let dst = self.at(offset, src.len() as u64);
-        if let Some(witness) = &self.witness
-            && let Some(sim) = witness.of_write(offset, src.len() as u64)
-        {
-            return simulated(move || sim.write_nt(offset, src));
+        if let Some(witness) = &self.witness {
+            return simulated(move || witness.write_nt(offset, src));
         }
         // SAFETY: as in `write`.
         unsafe {
@@ -199,11 +195,9 @@ impl Region {
         if !(offset | lines.len() as u64).is_multiple_of(LINE) || known as u64 >= LINE {
             not_aligned(offset);
         }
-        if let Some(witness) = &self.witness
-            && let Some(sim) = witness.of_write(offset, lines.len() as u64)
-        {
+        if let Some(witness) = &self.witness {
             self.at(offset, lines.len() as u64);
-            return simulated(move || sim.write_nt(offset, lines));
+            return simulated(move || witness.write_lines_nt(offset, lines, known));
         }
         #[cfg(target_arch = "x86_64")]
         if self.flush != FlushKind::None {
@@ -233,11 +227,9 @@ impl Region {
         if !offset.is_multiple_of(LINE) || word >= line.len() / WORD as usize {
             not_aligned(offset);
         }
-        if let Some(witness) = &self.witness
-            && let Some(sim) = witness.of_write(offset, LINE)
-        {
+        if let Some(witness) = &self.witness {
             self.at(offset, LINE);
-            return simulated(move || sim.write_nt(offset, line));
+            return simulated(move || witness.store_line_nt(offset, line, word));
         }
         #[cfg(target_arch = "x86_64")]
         if self.flush != FlushKind::None {
@@ -359,10 +351,8 @@ impl Region {
     /// Tells the simulator that bytes which were lent out are read.
     #[inline]
     pub fn note_read(&self, offset: u64, len: u64) {
-        if let Some(witness) = &self.witness
-            && let Some(sim) = witness.of_read(offset, len)
-        {
-            simulated(move || sim.note_read(offset, len));
+        if let Some(witness) = &self.witness {
+            simulated(move || witness.note_read(offset, len));
         }
     }
 

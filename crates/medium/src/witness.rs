@@ -3,6 +3,7 @@
 
 use crate::arch::LINE;
 use crate::node::{Node, Span};
+use crate::region::{Region, WORD};
 use crate::sim::Sim;
 use crate::topology::Topology;
 use std::cell::Cell;
@@ -23,30 +24,57 @@ pub(crate) enum Witness {
     Nodes(Arc<Nodes>),
 }
 
+/// Operations of a region with a witness, all out of the way of those without. The simulator carries out its
+/// own; on several nodes the lines are counted, and a region without a witness does the work.
 impl Witness {
-    /// Hears of a write. Returns the simulator, if that is to carry it out.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn of_write(&self, offset: u64, len: u64) -> Option<&Sim> {
+    pub(crate) fn write(&self, offset: u64, src: &[u8]) {
         match self {
-            Witness::Sim(sim) => Some(sim),
+            Witness::Sim(sim) => sim.write(offset, src),
+            Witness::Nodes(nodes) => nodes.writing(offset, src.len() as u64).write(offset, src),
+        }
+    }
+
+    pub(crate) fn write_nt(&self, offset: u64, src: &[u8]) {
+        match self {
+            Witness::Sim(sim) => sim.write_nt(offset, src),
+            Witness::Nodes(nodes) => nodes.writing(offset, src.len() as u64).write_nt(offset, src),
+        }
+    }
+
+    pub(crate) fn write_lines_nt(&self, offset: u64, lines: &[u8], known: usize) {
+        match self {
+            Witness::Sim(sim) => sim.write_nt(offset, lines),
             Witness::Nodes(nodes) => {
-                nodes.count(Access::Write, offset, len);
-                None
+                nodes.writing(offset, lines.len() as u64).write_lines_nt(offset, lines, known);
             }
         }
     }
 
-    /// Hears of a read. Returns the simulator, if that is to count it.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn of_read(&self, offset: u64, len: u64) -> Option<&Sim> {
+    pub(crate) fn store_line_nt(&self, offset: u64, line: &[u8; LINE as usize], word: usize) {
         match self {
-            Witness::Sim(sim) => Some(sim),
-            Witness::Nodes(nodes) => {
-                nodes.count(Access::Read, offset, len);
-                None
-            }
+            Witness::Sim(sim) => sim.write_nt(offset, line),
+            Witness::Nodes(nodes) => nodes.writing(offset, LINE).store_line_nt(offset, line, word),
+        }
+    }
+
+    pub(crate) fn store(&self, offset: u64, value: u64) {
+        match self {
+            Witness::Sim(sim) => sim.store(offset, value),
+            Witness::Nodes(nodes) => nodes.writing(offset, WORD).store(offset, value),
+        }
+    }
+
+    pub(crate) fn compare_exchange(&self, offset: u64, current: u64, new: u64) -> Result<u64, u64> {
+        match self {
+            Witness::Sim(sim) => sim.compare_exchange(offset, current, new),
+            Witness::Nodes(nodes) => nodes.writing(offset, WORD).compare_exchange(offset, current, new),
+        }
+    }
+
+    pub(crate) fn note_read(&self, offset: u64, len: u64) {
+        match self {
+            Witness::Sim(sim) => sim.note_read(offset, len),
+            Witness::Nodes(nodes) => nodes.count(Access::Read, offset, len),
         }
     }
 }
@@ -92,6 +120,8 @@ struct Shard([AtomicU64; 4]);
 pub(crate) struct Nodes {
     pub(crate) topology: Topology,
     spans: Vec<Span>,
+    /// The same bytes without a witness.
+    plain: Region,
     shards: [Shard; SHARDS],
 }
 
@@ -106,8 +136,15 @@ thread_local! {
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 impl Nodes {
-    pub(crate) fn new(topology: Topology, spans: Vec<Span>) -> Nodes {
-        Nodes { topology, spans, shards: std::array::from_fn(|_| Shard::default()) }
+    pub(crate) fn new(topology: Topology, plain: Region) -> Nodes {
+        let shards = std::array::from_fn(|_| Shard::default());
+        Nodes { topology, spans: plain.spans(), plain, shards }
+    }
+
+    /// The region that carries a write out, which is counted.
+    fn writing(&self, offset: u64, len: u64) -> &Region {
+        self.count(Access::Write, offset, len);
+        &self.plain
     }
 
     fn count(&self, access: Access, offset: u64, len: u64) {

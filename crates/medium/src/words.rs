@@ -14,11 +14,9 @@ impl Region {
     #[inline(always)]
     pub fn load(&self, offset: u64) -> u64 {
         let word = self.word(offset);
-        if let Some(witness) = &self.witness
-            && let Some(sim) = witness.of_read(offset, WORD)
-        {
+        if let Some(witness) = &self.witness {
             return simulated(move || {
-                sim.note_read(offset, WORD);
+                witness.note_read(offset, WORD);
                 u64::from_le(word.load(Ordering::Acquire))
             });
         }
@@ -30,10 +28,8 @@ impl Region {
     #[inline]
     pub fn store(&self, offset: u64, value: u64) {
         let word = self.word(offset);
-        if let Some(witness) = &self.witness
-            && let Some(sim) = witness.of_write(offset, WORD)
-        {
-            return simulated(move || sim.store(offset, value));
+        if let Some(witness) = &self.witness {
+            return simulated(move || witness.store(offset, value));
         }
         // On Arm, release orders visibility, not arrival; the barrier orders both (`docs/DURABILITY.md`).
         #[cfg(target_arch = "aarch64")]
@@ -48,10 +44,8 @@ impl Region {
     #[inline]
     pub fn compare_exchange(&self, offset: u64, current: u64, new: u64) -> Result<u64, u64> {
         let word = self.word(offset);
-        if let Some(witness) = &self.witness
-            && let Some(sim) = witness.of_write(offset, WORD)
-        {
-            return simulated(move || sim.compare_exchange(offset, current, new));
+        if let Some(witness) = &self.witness {
+            return simulated(move || witness.compare_exchange(offset, current, new));
         }
         #[cfg(target_arch = "aarch64")]
         arch::fence(self.flush_kind());
