@@ -248,9 +248,7 @@ impl Statement {
             evidence,
         }
     }
-}
 
-impl Statement {
     /// The statement of a pool on both media: what both promise, on the evidence of both.
     #[must_use]
     pub fn and(self, other: &Statement) -> Statement {

@@ -1,5 +1,5 @@
-//! Whole lines: a look at one at once, the unit in which structures in PM are laid out, for one test of its
-//! bounds. And ranges of zeros.
+//! Looking at a whole line at once: the unit in which structures in PM are laid out, for one test of its
+//! bounds.
 
 use crate::arch::LINE;
 use crate::region::{Region, WORD};
@@ -9,17 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const WORDS: usize = (LINE / WORD) as usize;
 
 impl Region {
-    /// Fills a range with zeros, by the route of [`write_nt`](Region::write_nt).
-    pub fn zero(&self, offset: u64, len: u64) {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        let mut done = 0;
-        while done < len {
-            let take = (len - done).min(ZEROS.len() as u64);
-            self.write_nt(offset + done, &ZEROS[..take as usize]);
-            done += take;
-        }
-    }
-
     /// Lines that a range touches.
     #[inline]
     pub fn lines(offset: u64, len: u64) -> u64 {

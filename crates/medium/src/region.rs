@@ -154,7 +154,7 @@ impl Region {
     pub fn write(&self, offset: u64, src: &[u8]) {
         let dst = self.at(offset, src.len() as u64);
         if let Some(witness) = &self.witness {
-            return simulated(move || witness.write(offset, src));
+            return witnessed(move || witness.write(offset, src));
         }
         // SAFETY: `dst` is in bounds for `src.len()` bytes; a shared slice cannot overlap the mapping, which
         // is lent out only for bytes that no one writes (`bytes`).
@@ -168,7 +168,7 @@ impl Region {
     pub fn write_nt(&self, offset: u64, src: &[u8]) {
         let dst = self.at(offset, src.len() as u64);
         if let Some(witness) = &self.witness {
-            return simulated(move || witness.write_nt(offset, src));
+            return witnessed(move || witness.write_nt(offset, src));
         }
         // SAFETY: as in `write`.
         unsafe {
@@ -197,7 +197,7 @@ impl Region {
         }
         if let Some(witness) = &self.witness {
             self.at(offset, lines.len() as u64);
-            return simulated(move || witness.write_lines_nt(offset, lines, known));
+            return witnessed(move || witness.write_lines_nt(offset, lines, known));
         }
         #[cfg(target_arch = "x86_64")]
         if self.flush != FlushKind::None {
@@ -229,7 +229,7 @@ impl Region {
         }
         if let Some(witness) = &self.witness {
             self.at(offset, LINE);
-            return simulated(move || witness.store_line_nt(offset, line, word));
+            return witnessed(move || witness.store_line_nt(offset, line, word));
         }
         #[cfg(target_arch = "x86_64")]
         if self.flush != FlushKind::None {
@@ -242,6 +242,17 @@ impl Region {
         let (at, (words, _)) = (offset + word as u64 * WORD, line.as_chunks::<{ WORD as usize }>());
         self.store(at, u64::from_le_bytes(words[word]));
         self.flush(at, WORD);
+    }
+
+    /// Fills a range with zeros, by the route of [`write_nt`](Region::write_nt).
+    pub fn zero(&self, offset: u64, len: u64) {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        let mut done = 0;
+        while done < len {
+            let take = (len - done).min(ZEROS.len() as u64);
+            self.write_nt(offset + done, &ZEROS[..take as usize]);
+            done += take;
+        }
     }
 
     #[inline(always)]
@@ -262,7 +273,7 @@ impl Region {
     pub fn flush(&self, offset: u64, len: u64) {
         let start = self.at(offset, len);
         if let Some(sim) = self.simulator() {
-            return simulated(move || sim.flush(offset, len));
+            return witnessed(move || sim.flush(offset, len));
         }
         // SAFETY: in bounds of a live mapping.
         unsafe { arch::flush_lines(self.flush, start, len as usize) }
@@ -272,7 +283,7 @@ impl Region {
     #[inline]
     pub fn fence(&self) {
         if let Some(sim) = self.simulator() {
-            return simulated(move || sim.fence());
+            return witnessed(move || sim.fence());
         }
         arch::fence(self.flush);
     }
@@ -352,7 +363,7 @@ impl Region {
     #[inline]
     pub fn note_read(&self, offset: u64, len: u64) {
         if let Some(witness) = &self.witness {
-            simulated(move || witness.note_read(offset, len));
+            witnessed(move || witness.note_read(offset, len));
         }
     }
 
@@ -458,11 +469,11 @@ impl Region {
     }
 }
 
-/// Takes the simulator's side of an operation out of line. Were it inlined, every operation on real media
-/// would save the registers that only the simulator needs.
+/// Takes the side of an operation that has a witness out of line. Were it inlined, every operation without one
+/// would save the registers that only this side needs.
 #[cold]
 #[inline(never)]
-pub(crate) fn simulated<T>(operation: impl FnOnce() -> T) -> T {
+pub(crate) fn witnessed<T>(operation: impl FnOnce() -> T) -> T {
     operation()
 }
 

@@ -5,7 +5,7 @@
 //! `docs/decisions/misses-overlap-across-calls.md` says why one call does it: the processor overlaps the
 //! misses of the next call only as far as its window goes.
 
-use crate::region::{WORD, simulated};
+use crate::region::{WORD, witnessed};
 use crate::{LINE, Region, arch};
 use std::sync::atomic::Ordering;
 
@@ -15,7 +15,7 @@ impl Region {
     pub fn load(&self, offset: u64) -> u64 {
         let word = self.word(offset);
         if let Some(witness) = &self.witness {
-            return simulated(move || {
+            return witnessed(move || {
                 witness.note_read(offset, WORD);
                 u64::from_le(word.load(Ordering::Acquire))
             });
@@ -29,7 +29,7 @@ impl Region {
     pub fn store(&self, offset: u64, value: u64) {
         let word = self.word(offset);
         if let Some(witness) = &self.witness {
-            return simulated(move || witness.store(offset, value));
+            return witnessed(move || witness.store(offset, value));
         }
         // On Arm, release orders visibility, not arrival; the barrier orders both (`docs/DURABILITY.md`).
         #[cfg(target_arch = "aarch64")]
@@ -45,7 +45,7 @@ impl Region {
     pub fn compare_exchange(&self, offset: u64, current: u64, new: u64) -> Result<u64, u64> {
         let word = self.word(offset);
         if let Some(witness) = &self.witness {
-            return simulated(move || witness.compare_exchange(offset, current, new));
+            return witnessed(move || witness.compare_exchange(offset, current, new));
         }
         #[cfg(target_arch = "aarch64")]
         arch::fence(self.flush_kind());

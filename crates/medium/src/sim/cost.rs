@@ -5,7 +5,6 @@
 //! these. They are the same on every machine and in every run of a seed, so claims of the papers become exact
 //! tests. The estimate multiplies the counts with published figures. It is a model, not a measurement.
 
-use crate::witness::Nearness;
 use std::ops::Sub;
 
 /// Most DIMMs over all nodes that are counted apart.
@@ -68,16 +67,6 @@ impl Cost {
     /// DIMMs that received at least one line.
     pub fn dimms_touched(&self) -> usize {
         self.dimm_lines.iter().filter(|lines| **lines != 0).count()
-    }
-
-    /// Lines of the task's own node and of others.
-    pub(crate) fn nearness(&self) -> Nearness {
-        Nearness {
-            near_lines_read: self.lines_read - self.remote_lines_read,
-            far_lines_read: self.remote_lines_read,
-            near_lines_written: self.lines_written - self.remote_lines_written,
-            far_lines_written: self.remote_lines_written,
-        }
     }
 
     /// The time in nanoseconds that one thread would wait, by a model. Not a measurement.
