@@ -172,7 +172,7 @@ impl PartsChoice {
     /// Options with these places.
     fn told(&self, options: Options) -> Options {
         let placed = |options: Options, (number, path): &(usize, PathBuf)| options.part_at(*number, path);
-        self.topology.told(self.moved.iter().fold(options, placed))
+        self.moved.iter().fold(options.topology(self.topology.told()), placed)
     }
 }
 
@@ -187,16 +187,8 @@ pub struct TopologyChoice {
 
 impl TopologyChoice {
     /// The nodes, if they are told.
-    pub fn given(&self) -> Option<Topology> {
+    pub fn told(&self) -> Option<Topology> {
         self.topology.clone()
-    }
-
-    /// Options with these nodes.
-    pub fn told(&self, options: Options) -> Options {
-        match &self.topology {
-            Some(topology) => options.topology(topology.clone()),
-            None => options,
-        }
     }
 }
 

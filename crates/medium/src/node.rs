@@ -89,7 +89,8 @@ impl Region {
     }
 
     /// Lines that threads have accessed on their own nodes and on others, so far. All zero where all bytes
-    /// are on one node, and on the simulator, which counts more exactly ([`crate::sim::Cost`]). A thread that is not pinned counts for a moment as where it was.
+    /// are on one node, and on the simulator, which counts more exactly ([`crate::sim::Cost`]). A thread that
+    /// is not pinned counts for a moment as where it was.
     pub fn nearness(&self) -> Nearness {
         match &self.witness {
             Some(Witness::Nodes(nodes)) => nodes.nearness(),

@@ -469,8 +469,8 @@ impl Region {
     }
 }
 
-/// Takes the side of an operation that has a witness out of line. Were it inlined, every operation without one
-/// would save the registers that only this side needs.
+/// Takes the side of an operation that has a witness out of line. Were it inlined, every operation without
+/// one would save the registers that only this side needs.
 #[cold]
 #[inline(never)]
 pub(crate) fn witnessed<T>(operation: impl FnOnce() -> T) -> T {

@@ -88,6 +88,7 @@ impl Args {
             .durability(self.durability)
             .levels(self.levels.told())
             .nodes(self.nodes.iter().copied())
+            .topology(self.topology.told())
             .with(|options| {
                 options.zone_size = self.zone_size;
                 options.free_list = match self.free_list {
@@ -95,7 +96,7 @@ impl Args {
                     FreeListChoice::Volatile => FreeList::Volatile,
                 }
             });
-        options = self.topology.told(self.parts.iter().fold(options, |options, part| options.part(part)));
+        options = self.parts.iter().fold(options, |options, part| options.part(part));
         for (name, value) in &self.set {
             options = options.set(name, value)?;
             if !Setting::find(self.design, name)?.is_kept() {
@@ -105,15 +106,12 @@ impl Args {
             }
         }
         let store = Store::create(&self.pool, &options)?;
-        let (statement, stats, store_parts) = (store.statement(), store.stats(), store.parts().len());
+        let (statement, stats, count) = (store.statement(), store.stats(), store.parts().len());
         let object = info::object(&self.pool, &store, &statement)?;
         store.close()?;
         output::told(self.json, &object, || {
             let [pool_size, zone_size] = [stats.pool_bytes, stats.zone_bytes].map(size::human);
-            let parts = match store_parts {
-                1 => String::new(),
-                parts => format!(", {parts} parts"),
-            };
+            let parts = if count > 1 { format!(", {count} parts") } else { String::new() };
             format!(
                 "Created {}: {pool_size} in {} zones of {zone_size}{parts}, design {}.\n{}",
                 self.pool.display(),

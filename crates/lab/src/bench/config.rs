@@ -168,13 +168,13 @@ impl Config {
     }
 
     fn plain_options(&self) -> Options {
-        let options = Options::new().with(|options| options.zone_size = self.zone_size);
-        let options = match &self.topology {
-            Some(topology) => options.topology(topology.clone()),
-            None => options,
-        };
-        let options = self.parts.iter().fold(options, |options, part| options.part(part));
-        options.medium(self.medium).cleaner(self.cleaner).recovery_threads(self.threads)
+        let options = Options::new()
+            .medium(self.medium)
+            .cleaner(self.cleaner)
+            .recovery_threads(self.threads)
+            .topology(self.topology.clone())
+            .with(|options| options.zone_size = self.zone_size);
+        self.parts.iter().fold(options, |options, part| options.part(part))
     }
 
     /// Whether the pool of a design holds its index too.

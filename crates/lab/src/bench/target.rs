@@ -254,8 +254,7 @@ impl OpenEngine for Opened {
         if !self.pins {
             return Ok(());
         }
-        let mut nodes: Vec<u16> = self.store.parts().iter().map(|part| part.node).collect();
-        nodes.dedup();
+        let nodes = self.store.nodes();
         let pinned = self.store.pin(nodes[thread % nodes.len()]);
         pinned.map_err(BenchError::refused(self.store.design().name(), "pin"))
     }

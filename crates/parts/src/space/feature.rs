@@ -37,23 +37,19 @@ impl Feature {
     pub const CHECKED_CHILDREN: Feature =
         Feature { bit: 3, before: "separators of FAST&FAIR without a check" };
 
-    /// The pool has several parts, each with a header. A pool of any design may or may not have it.
-    pub(super) const PARTS: Feature = Feature { bit: 4, before: "one part" };
-
     /// All features that this release knows, in the order of their bits.
-    pub const ALL: &[Feature] = &[
-        Feature::CHECKED_USED,
-        Feature::MARKED_NODES,
-        Feature::MARKED_BUCKETS,
-        Feature::CHECKED_CHILDREN,
-        Feature::PARTS,
-    ];
+    pub const ALL: &[Feature] =
+        &[Feature::CHECKED_USED, Feature::MARKED_NODES, Feature::MARKED_BUCKETS, Feature::CHECKED_CHILDREN];
 
     /// Its bit in the incompatible word.
     pub const fn word(self) -> u64 {
         1 << self.bit
     }
 }
+
+/// A bit of the incompatible word that belongs to the pool and to no design: it has several parts, each with
+/// a header.
+pub(super) const PARTS: u64 = 1 << 4;
 
 /// The incompatible word of a pool that has these features.
 pub(super) const fn word_of(features: &[Feature]) -> u64 {
@@ -68,7 +64,7 @@ pub(super) const fn word_of(features: &[Feature]) -> u64 {
 impl Superblock {
     /// Whether the pool has several parts.
     pub fn has_parts(&self) -> bool {
-        self.incompatible.get() & Feature::PARTS.word() != 0
+        self.incompatible.get() & PARTS != 0
     }
 
     /// Whether the pool has these features and no others.
@@ -76,7 +72,7 @@ impl Superblock {
     /// # Errors
     /// [`SpaceError::OlderFormat`] names missing features, [`SpaceError::UnknownFeatures`] surplus ones.
     pub fn require(&self, features: &[Feature]) -> Result<(), SpaceError> {
-        let has = self.incompatible.get() & !Feature::PARTS.word();
+        let has = self.incompatible.get() & !PARTS;
         let beyond = has & !word_of(features);
         if beyond != 0 {
             return Err(SpaceError::UnknownFeatures { bits: beyond });
@@ -96,18 +92,20 @@ mod tests {
         for (number, feature) in Feature::ALL.iter().enumerate() {
             assert_eq!(feature.bit as usize, number, "{feature:?}");
         }
+        assert_eq!(word_of(Feature::ALL) & PARTS, 0);
     }
 
     #[test]
     fn a_pool_has_the_features_of_its_design_and_no_others() {
         let mut superblock = Superblock::blank();
         assert!(superblock.require(&[]).is_ok());
-        let of_designs = &Feature::ALL[..4];
-        let error = superblock.require(of_designs).expect_err("of the first form").to_string();
-        assert!(of_designs.iter().all(|feature| error.contains(feature.before)), "{error}");
+        let error = superblock.require(Feature::ALL).expect_err("of the first form").to_string();
+        assert!(Feature::ALL.iter().all(|feature| error.contains(feature.before)), "{error}");
         superblock.incompatible.set(word_of(Feature::ALL));
-        assert!(superblock.require(of_designs).is_ok() && superblock.has_parts());
-        let beyond = superblock.require(&of_designs[1..]);
+        assert!(superblock.require(Feature::ALL).is_ok() && !superblock.has_parts());
+        let beyond = superblock.require(&Feature::ALL[1..]);
         assert!(matches!(beyond, Err(SpaceError::UnknownFeatures { bits: 1 })), "{beyond:?}");
+        superblock.incompatible.set(word_of(Feature::ALL) | PARTS);
+        assert!(superblock.require(Feature::ALL).is_ok() && superblock.has_parts(), "in any design");
     }
 }

@@ -5,7 +5,7 @@
 //! that breaks them. Open refuses it all the same, because every later offset is computed from it.
 
 use super::error::SpaceError;
-use super::feature::{Feature, word_of};
+use super::feature::{Feature, PARTS, word_of};
 use super::free_list::{FreeListKind, MAX_OBJECTS, WORD_LEN};
 use super::part_header::{self, PART_HEADER_LEN};
 use super::pool_header::{HEADER_LEN, ZoneEntry};
@@ -63,8 +63,7 @@ pub(super) fn plan(spans: &[Span], options: &FormatOptions) -> Result<Superblock
     superblock.design.set(options.design);
     superblock.settings = options.settings;
     let parts = spans.len() as u64;
-    let header = if parts > 1 { PART_HEADER_LEN } else { 0 };
-    let several = if parts > 1 { Feature::PARTS.word() } else { 0 };
+    let (header, several) = if parts > 1 { (PART_HEADER_LEN, PARTS) } else { (0, 0) };
     superblock.incompatible.set(word_of(options.features) | several);
     superblock.secret = options.secret;
     superblock.boot_id = options.boot_id;

@@ -6,7 +6,7 @@
 //! and the check word always covers the whole copy. So any release can tell a newer pool from a damaged one.
 
 use super::error::SpaceError;
-use super::feature::{Feature, word_of};
+use super::feature::{Feature, PARTS, word_of};
 use super::free_list::FreeListKind;
 use quipu_medium::Region;
 use twox_hash::XxHash3_64;
@@ -21,13 +21,14 @@ pub const SETTINGS_LEN: usize = 128;
 pub(super) const COPY_LEN: u64 = size_of::<Superblock>() as u64;
 pub(super) const COPY_OFFSETS: [u64; 2] = [0, COPY_LEN];
 pub(super) const SUPERBLOCK_END: u64 = 2 * COPY_LEN;
-pub(super) const MAX_EXTENTS: usize = 16;
+/// Extents of a pool, at most, and so parts.
+pub const MAX_EXTENTS: usize = 16;
 pub(super) const MAX_POOLS: usize = 8;
 
 const MAGIC: [u8; 8] = *b"QUIPU\r\n\x1a";
 const STATE_CLEAN: u32 = 1;
 const STATE_UNCLEAN: u32 = 2;
-const KNOWN_INCOMPATIBLE: u64 = word_of(Feature::ALL);
+const KNOWN_INCOMPATIBLE: u64 = word_of(Feature::ALL) | PARTS;
 const KNOWN_READ_ONLY_COMPATIBLE: u64 = MARKS_GIVEN_UP;
 /// A read-only-compatible feature. Segments of the run [`Superblock::marked_from`] and of later ones are
 /// marked in their headers when they are freed, and a close writes a digest of the headers of all zones. A

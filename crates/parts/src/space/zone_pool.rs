@@ -178,6 +178,14 @@ impl Space {
         Some(self.zones.extents[nearest].node)
     }
 
+    /// The nodes that have bytes of the pool, each once, in the order of their numbers.
+    pub fn nodes(&self) -> Vec<Node> {
+        let mut nodes: Vec<Node> = self.zones.extents.iter().map(|extent| extent.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
     /// Whether the pool's bytes lie on several nodes.
     pub fn is_spread(&self) -> bool {
         let extents = &self.zones.extents;

@@ -3,12 +3,9 @@
 use crate::options::Options;
 use crate::types::error::Error;
 use quipu_medium::{MediumError, Node, Region, Topology};
-use quipu_parts::space::PartList;
+use quipu_parts::space::{MAX_EXTENTS, PartList};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf, absolute};
-
-/// Parts of a pool, at most.
-const MOST_PARTS: usize = 16;
 
 /// The region of a new pool, of one part or several. None has its name yet.
 pub(super) fn create(path: &Path, options: &Options) -> Result<Region, Error> {
@@ -31,8 +28,8 @@ pub(super) fn create(path: &Path, options: &Options) -> Result<Region, Error> {
         return Err(Error::Option(text));
     }
     let paths: Vec<&Path> = [path].into_iter().chain(parts.further.iter().map(|path| &**path)).collect();
-    if count > MOST_PARTS {
-        return Err(Error::Option(format!("{count} parts are named; a pool has at most {MOST_PARTS}")));
+    if count > MAX_EXTENTS {
+        return Err(Error::Option(format!("{count} parts are named; a pool has at most {MAX_EXTENTS}")));
     }
     check_distinct(&paths)?;
     let mut regions = Vec::with_capacity(count);

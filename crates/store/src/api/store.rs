@@ -194,16 +194,18 @@ impl Store {
     }
 
     fn known(&self, node: u16) -> Result<Node, Error> {
-        let parts = self.parts();
-        let mut known: Vec<String> = parts.iter().map(|part| part.node.to_string()).collect();
-        known.dedup();
-        match parts.iter().any(|part| part.node == node) {
+        let nodes = self.nodes();
+        match nodes.contains(&node) {
             true => Ok(Node(node)),
-            false => Err(Error::Option(format!(
-                "no part of the pool is on node {node}; its parts are on: {}",
-                known.join(", ")
-            ))),
+            false => {
+                Err(Error::Option(format!("no part of the pool is on node {node}; it is on nodes {nodes:?}")))
+            }
         }
+    }
+
+    /// The nodes that the pool has bytes on, in the order of their numbers.
+    pub fn nodes(&self) -> Vec<u16> {
+        self.engine.space().nodes().into_iter().map(|node| node.0).collect()
     }
 
     /// The parts of the pool, the first one's first. Most pools have one.

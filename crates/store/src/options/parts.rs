@@ -56,8 +56,8 @@ impl Options {
 
     /// The nodes of the machine and their distances, where a pool has several parts. Default: as the
     /// environment variable `QUIPU_TOPOLOGY` describes them, or as the system does.
-    pub fn topology(mut self, topology: Topology) -> Options {
-        self.parts.topology = Some(topology);
+    pub fn topology(mut self, topology: impl Into<Option<Topology>>) -> Options {
+        self.parts.topology = topology.into();
         self
     }
 }

@@ -76,7 +76,7 @@ fn a_pool_of_parts_has_its_records_near_their_clients_and_needs_one_name() {
     assert_eq!(parts.iter().map(|part| part.zones).sum::<u64>(), store.stats().zones);
     assert_eq!(store.stats().spills, 0);
     let error = store.client_on(7).err().unwrap().to_string();
-    assert!(error.contains("node 7") && error.contains("0, 1"), "{error}");
+    assert!(error.contains("node 7") && error.contains("[0, 1]"), "{error}");
     drop(store);
     is_whole(&path, &Options::new());
     // All files move together; one that moves alone has its place told.

@@ -60,7 +60,7 @@ impl Args {
         let config = self.settings.apply(self.sizes.config(self.settings.basics.medium));
         let operations = self.ops.unwrap_or(config.records);
         let (nodes, pins, parts) = (self.nodes, self.pin, self.parts.clone());
-        let config = Config { nodes, pins, parts, topology: self.topology.given(), ..config };
+        let config = Config { nodes, pins, parts, topology: self.topology.told(), ..config };
         let config = Config { operations, batch: self.batch, roofline: self.roofline, ..config };
         let mut bench = self.settings.begin(format!(
             "Basic operations on {} records of {} + {} bytes, {operations} operations a phase{}, seed {}.",

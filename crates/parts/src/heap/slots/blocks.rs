@@ -78,15 +78,19 @@ pub(super) struct Supply {
 }
 
 impl Supply {
+    /// Whether the pool's bytes lie on several nodes. Then all blocks of a new chunk are free at once, each
+    /// in the lane of its node, and nobody takes any off the counter.
+    pub(super) fn is_spread(&self) -> bool {
+        self.nodes.len() > 1
+    }
+
     /// Blocks that puts leave.
     pub(super) fn reserve(&self) -> u64 {
         self.reserve as u64
     }
 
     pub(super) fn new(reserve: usize, space: &Space) -> Supply {
-        let mut nodes: Vec<Node> = space.parts().map(|(node, ..)| node).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
+        let nodes = space.nodes();
         Supply {
             next: AtomicU64::new(0),
             allocated: AtomicU64::new(0),
@@ -203,9 +207,9 @@ impl SlotHeap {
         if let Some(block) = self.supply.take_near(self.supply.reserve, lane) {
             return Ok((block, drawn));
         }
-        let fresh = match self.supply.nodes.len() {
-            1 => self.take_fresh(drawn),
-            _ => self.take_of_several(node, lane).map(|block| Some((block?, drawn))),
+        let fresh = match self.supply.is_spread() {
+            false => self.take_fresh(drawn),
+            true => self.take_of_several(node, lane).map(|block| Some((block?, drawn))),
         };
         if let Ok(Some(fresh)) = fresh {
             return Ok(fresh);
@@ -217,8 +221,8 @@ impl SlotHeap {
         }
     }
 
-    /// A block of a new chunk, in a pool of several nodes, where all blocks of a new chunk are free at once;
-    /// or a free one of another node. Without a zone on the node, blocks of others come before new chunks.
+    /// A block of a new chunk, in a pool of several nodes, or a free one of another node. Without a zone on
+    /// the node, blocks of others come before new chunks.
     fn take_of_several(&self, node: Option<Node>, lane: usize) -> Result<Option<u64>, SlotError> {
         let Supply { reserve, .. } = self.supply;
         let has_zone = |near: Node| self.space.parts().any(|(node, _, free)| node == near && free > 0);
@@ -295,8 +299,7 @@ impl SlotHeap {
         }
         *chunks += 1;
         let allocated = now + self.chunks.geometry.blocks_per_chunk;
-        if self.supply.nodes.len() > 1 {
-            // Nobody takes blocks off the counter there.
+        if self.supply.is_spread() {
             self.supply.set_next(allocated);
             self.offer(now..allocated);
         }
@@ -426,20 +429,16 @@ impl SlotHeap {
     /// full.
     pub(super) fn fill_reserve(&self) -> Result<(), SlotError> {
         while self.supply.queued.load(Ordering::Acquire) < self.supply.reserve as u64 {
-            let taken = match self.supply.nodes.len() {
-                1 => self.take_fresh(0),
-                _ => {
-                    let (chunks, seen) = (self.supply.growth.lock(), self.supply.allocated());
-                    match self.grow(chunks, seen, None) {
-                        Ok(true) => continue,
-                        none => none.map(|_| None),
-                    }
+            let has_more = match self.supply.is_spread() {
+                false => {
+                    self.take_fresh(0).map(|fresh| fresh.inspect(|(block, _)| self.offer([*block])).is_some())
                 }
+                true => self.grow(self.supply.growth.lock(), self.supply.allocated(), None),
             };
-            match taken {
-                Ok(Some((block, _))) => self.offer([block]),
+            match has_more {
+                Ok(true) => {}
                 Err(error) if self.supply.allocated() == 0 => return Err(error),
-                Ok(None) | Err(_) => break,
+                Ok(false) | Err(_) => break,
             }
         }
         Ok(())

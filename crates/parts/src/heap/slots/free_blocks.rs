@@ -50,7 +50,7 @@ impl FreeBlocks {
 impl SlotHeap {
     /// The node of a block's bytes, in a pool of several nodes.
     pub fn node_of(&self, block: u64) -> Option<Node> {
-        if self.supply.nodes.len() == 1 {
+        if !self.supply.is_spread() {
             return None;
         }
         let zone = self.chunks.zone((block / self.chunks.geometry.blocks_per_chunk) as u32)?;

@@ -297,7 +297,7 @@ impl SlotHeap {
             }
         }
         self.region().fence();
-        if self.supply.nodes.len() > 1 {
+        if self.supply.is_spread() {
             // All blocks that were never used are free there, by node.
             next = self.blocks();
         }

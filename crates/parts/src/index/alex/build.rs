@@ -122,7 +122,7 @@ impl Builder {
         let n = entries.len();
         let (low, high) = (entries[n / 64].0, entries[n - 1 - n / 64].0);
         // Fine, so that groups of neighbours have as many entries as they are to have.
-        let children = (n / self.few() * 2).max(n / ENTRIES_OF_A_CHILD).max(8) as u32;
+        let children = (n / ENTRIES_OF_A_CHILD).max(8) as u32;
         (u64::from(children) <= high - low).then(|| Division::of(low..=high, children))
     }
 }

@@ -114,14 +114,14 @@ impl Leaf {
         let begin = if room == Room::Left { slots.len() - spread } else { 0 };
         let (end, per) = (begin + spread, spread as f64 / n.max(1) as f64);
         let mut model = Model::fit(entries, 1, begin, per);
-        let at_line = |model: &Model| {
+        let steps_by = |model: &Model| {
             let places = places(entries, model, slots.len(), (begin, end));
             places.map(|(at, guess)| steps(at.abs_diff(guess))).sum::<usize>()
         };
-        let mut distance = at_line(&model);
+        let mut distance = steps_by(&model);
         if distance > n {
             model = Model::fit(entries, (n / KEYS_OF_A_LINE).max(1), begin, per);
-            distance = at_line(&model);
+            distance = steps_by(&model);
         }
         let mut next = begin;
         slots.set_gaps(0..begin, 0);
