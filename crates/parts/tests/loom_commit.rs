@@ -11,7 +11,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use quipu_parts::commit::{Parked, Stripes};
+use quipu_parts::commit::{Parked, Roster, Stripes};
 
 const WORDS: usize = 4;
 
@@ -164,6 +164,50 @@ fn all_is_published_that_was_parked_before() {
         writer.join().unwrap();
         settler.join().unwrap().unwrap();
     });
+}
+
+/// A client that writes a hash, and then another one over it in its place, beside a reader of the first
+/// hash and a walk. Whether the walk has found the first write, if it had been acknowledged. `is_sound`: the
+/// client waits for whoever publishes its write.
+fn walk_beside(is_sound: bool) -> bool {
+    let (table, roster) = (Table::new(), Roster::default());
+    let place = roster.register();
+    let (reading, walking) = (table.clone(), table.clone());
+    let reader = thread::spawn(move || reading.stripes.settle(1, |parked| reading.publish(parked)).unwrap());
+    let walk = thread::spawn(move || {
+        let least = walking.acknowledged[1].load(Ordering::Acquire);
+        for hash in roster.hashes() {
+            walking.stripes.settle(hash, |parked| walking.publish(parked)).unwrap();
+        }
+        walking.index[1].load(Ordering::Relaxed) >= least
+    });
+    place.note(0, 1);
+    table.write(1, 1);
+    let was_parked = table.stripes.finish(1, |parked, _| table.publish(parked));
+    if !was_parked && is_sound {
+        table.stripes.settle(1, |parked| table.publish(parked)).unwrap();
+    }
+    // The hash of a place that has none.
+    place.note(0, 0);
+    reader.join().unwrap();
+    walk.join().unwrap()
+}
+
+#[test]
+fn a_walk_finds_all_that_was_acknowledged() {
+    model(|| assert!(walk_beside(true)));
+}
+
+#[test]
+fn a_walk_may_miss_what_its_client_has_left_to_others() {
+    static MISSES: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    model(|| {
+        if !walk_beside(false) {
+            MISSES.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    let misses = MISSES.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(misses, "a model that never misses would prove nothing");
 }
 
 /// Two writes of a key, of which the first is on offer, beside a thread that looks at the index and then

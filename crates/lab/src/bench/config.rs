@@ -177,6 +177,12 @@ impl Config {
         self.parts.iter().fold(options, |options, part| options.part(part))
     }
 
+    /// Whether a design keeps keys in order, by itself or as it is set.
+    pub fn keeps_order(&self, design: Design) -> bool {
+        let can = design.can();
+        can.ordered || can.order_on_request && self.options(design).is_ok_and(|options| options.ordered)
+    }
+
     /// Whether the pool of a design holds its index too.
     pub(super) fn has_index_in_pm(&self) -> bool {
         let is_in_pm = |design: &Design| {

@@ -19,7 +19,8 @@ pub enum BenchError {
     },
     /// The workload reads ranges in key order, and the design keeps none.
     #[error(
-        "workload {workload} scans in key order, which design {design} does not keep; choose an ordered design"
+        "workload {workload} scans in key order, which design {design} does not keep; choose an ordered \
+         design, or ask quipu for order by --set order=on"
     )]
     NoOrder {
         /// The design, or the name of another engine.

@@ -58,6 +58,7 @@ pub(super) struct Target {
 /// The store, open.
 pub(super) struct Opened {
     store: Store,
+    is_ordered: bool,
     updates_in_place: bool,
     /// Whether it may have levels.
     has_levels: bool,
@@ -193,7 +194,9 @@ impl Target {
     fn opened(&self, store: Store) -> Opened {
         let has_slots = matches!(self.options.slots.form, RecordForm::Fixed { .. });
         let updates_in_place = self.design.can().updates_in_place && has_slots;
-        Opened { store, updates_in_place, has_levels: self.levels.is_some(), pins: self.pins }
+        let can = self.design.can();
+        let is_ordered = can.ordered || can.order_on_request && self.options.ordered;
+        Opened { store, is_ordered, updates_in_place, has_levels: self.levels.is_some(), pins: self.pins }
     }
 }
 
@@ -269,7 +272,7 @@ impl OpenEngine for Opened {
     }
 
     fn is_ordered(&self) -> bool {
-        self.store.design().can().ordered
+        self.is_ordered
     }
 
     fn updates_in_place(&self) -> bool {

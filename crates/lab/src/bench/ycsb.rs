@@ -33,7 +33,9 @@ pub fn ycsb(
 ) -> Result<(), BenchError> {
     let config = &config.of_workload(workload);
     config.check()?;
-    if let Some(&design) = config.designs.iter().find(|design| workload.scans() && !design.can().ordered) {
+    if let Some(&design) =
+        config.designs.iter().find(|design| workload.scans() && !config.keeps_order(**design))
+    {
         return Err(BenchError::NoOrder { design: design.to_string(), workload: workload.name.clone() });
     }
     let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };

@@ -111,10 +111,11 @@ impl Pool {
         if can.chooses_order && seed / 5 % 2 == 1 {
             options.order = OrderedIndex::Alex;
         }
-        // Puts are published before they return in one run of four, as papers have it. Then keys may have an
-        // order on request.
+        // Puts are published before they return in one run of four, as papers have it.
         options.late = seed % 4 != 2;
-        options.ordered = can.order_on_request && !options.late && seed / 5 % 2 == 1;
+        // Keys have an order on request in half of these runs, and in some of the others.
+        let may_order = seed / 5 % 2 == 1 && (!options.late || seed.is_multiple_of(3));
+        options.ordered = can.order_on_request && may_order;
         options.testing = Testing {
             index_zone,
             twin: config.twin.and_then(Broken::twin),

@@ -5,15 +5,18 @@
 //! client that writes no more publishes nothing more; the next to look for those keys does it.
 
 use super::parked::Parked;
+use super::roster::Place;
 
 /// Writes of a client that may be parked: the index lines of one are on the way, the old record of the other.
-const DEPTH: usize = 2;
+pub(super) const DEPTH: usize = 2;
 
 /// A client's last writes, parked or about to be, in the order of a ring.
 #[derive(Default)]
 pub struct Lag<T> {
     entries: [Entry<T>; DEPTH],
     oldest: usize,
+    /// Where it tells walks in order of them.
+    place: Option<Place>,
 }
 
 /// One of them.
@@ -27,11 +30,21 @@ pub struct Entry<T> {
     pub more: T,
 }
 
+impl<T: Default> Lag<T> {
+    /// The lag of a client that has nothing parked, and tells of what it parks in this place.
+    pub fn told(place: Place) -> Lag<T> {
+        Lag { place: Some(place), ..Lag::default() }
+    }
+}
+
 impl<T> Lag<T> {
     /// Notes a write that is parked or about to be, in place of the oldest, which has been published.
     #[inline]
     pub fn note(&mut self, parked: Parked, key: &[u8], more: T) {
         let entry = &mut self.entries[self.oldest];
+        if let Some(place) = &self.place {
+            place.note(self.oldest, parked.hash);
+        }
         entry.parked = Some(parked);
         entry.key.clear();
         entry.key.extend_from_slice(key);

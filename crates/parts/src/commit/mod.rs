@@ -27,7 +27,7 @@
 //! until its record is parked. A reader looks at the stripe before it looks at the index. It publishes a word
 //! of its key that it finds parked, and waits for one that is being published. A free or locked stripe tells
 //! that every write acknowledged before the reader began has been published, since a stripe leaves PARKED
-//! only through PUBLISHING. So no later reader misses what an earlier one saw.
+//! only through PUBLISHING. So no later reader misses what an earlier one saw. Walks ask a [`Roster`].
 //!
 //! *Waiting.* Writers of one stripe wait for each other. A reader waits only while another thread publishes
 //! a write of its very hash: for a few stores to DRAM, and over slots until the publishing put returns.
@@ -42,9 +42,11 @@
 mod lag;
 mod parked;
 pub mod ring;
+mod roster;
 mod stripes;
 
 pub use lag::{Entry, Lag};
 pub use parked::{Failed, Parked, Taken};
 pub use ring::Ring;
+pub use roster::{Place, Roster};
 pub use stripes::{StripeGuard, Stripes};

@@ -35,15 +35,17 @@ impl Stripes {
     /// is parked may be a later one, of another thread, even if the words are equal: the place of a record
     /// that was published is used again. So `publish` is told the [newest](StripeGuard::newest) number of the
     /// stripe too. The parked word is the caller's as long as that is the number of its own record: a thread
-    /// that parks here later notes a higher number first.
+    /// that parks here later notes a higher number first. Says whether one was parked.
     #[inline]
-    pub fn finish(&self, hash: u64, publish: impl FnOnce(Parked, u64)) {
+    pub fn finish(&self, hash: u64, publish: impl FnOnce(Parked, u64)) -> bool {
         let stripe = &self.stripes[self.of(hash)];
         point();
-        if stripe.change(PARKED, PUBLISHING) {
+        let is_parked = stripe.change(PARKED, PUBLISHING);
+        if is_parked {
             stripe.publish(|parked| publish(parked, stripe.newest.load(Ordering::Relaxed)));
             stripe.free();
         }
+        is_parked
     }
 
     /// Takes over a parked word, if it still is parked. It is being published until the answer drops. Does

@@ -17,9 +17,8 @@ impl Design {
 
 const PARTS: LogParts<HashIndex> = LogParts::of_design().late().eliminating().checkpointed();
 
-/// The same with an index that keeps keys in order. A walk would have to look for puts that their clients
-/// have not published yet.
-const ORDERED_PARTS: LogParts<Alex> = LogParts::of_design().eliminating().ordered().checkpointed();
+/// The same with an index that keeps keys in order.
+const ORDERED_PARTS: LogParts<Alex> = LogParts::of_design().late().eliminating().ordered().checkpointed();
 
 /// How it compacts.
 const TECHNIQUES: Techniques =

@@ -15,7 +15,7 @@ use crate::types::reports::RecoveryReport;
 use crate::walk::STRIPES;
 use crate::walk::hot::Hot;
 use crate::walk::in_pool;
-use quipu_parts::commit::Stripes;
+use quipu_parts::commit::{Roster, Stripes};
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Clock, Reference};
@@ -138,6 +138,7 @@ impl<I: Index> LogParts<I> {
             epochs,
             admission: Arc::default(),
             publishes_late: self.publishes_late && options.late,
+            roster: Roster::default(),
             sizes_in_words: techniques.reduce,
             hot,
             gives_hints: techniques.shortcut == Shortcut::On,

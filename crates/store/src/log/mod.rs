@@ -53,7 +53,7 @@ use client::RangeOf;
 use eliminate::Elimination;
 use publish::Lag;
 use quipu_medium::{Node, Region};
-use quipu_parts::commit::{Parked, StripeGuard, Stripes};
+use quipu_parts::commit::{Parked, Roster, StripeGuard, Stripes};
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Reference, SizedReference};
@@ -72,6 +72,8 @@ pub(crate) struct Spine<I: Index> {
     pub(crate) admission: Arc<Admission>,
     /// Whether blind writes publish late (see [`publish`]): only if the index never fails.
     pub(crate) publishes_late: bool,
+    /// The writes that may be parked, where walks in order look for them.
+    roster: Roster,
     /// Whether garbage is counted by record. Words then tell the length of a record, if the index has room
     /// for it, and bits in DRAM tell which records are dead (PACMAN section 3.2).
     pub(crate) sizes_in_words: bool,
@@ -155,7 +157,9 @@ impl<I: Index> Spine<I> {
     }
 
     pub(crate) fn own_session(&self, node: Option<Node>) -> Session {
-        Session { participant: self.epochs.register(), writers: self.writers(node), lag: Lag::default() }
+        let is_told = self.publishes_late && self.in_order.is_some();
+        let lag = if is_told { Lag::told(self.roster.register()) } else { Lag::default() };
+        Session { participant: self.epochs.register(), writers: self.writers(node), lag }
     }
 
     /// Ends a session; its segments go on with another client.

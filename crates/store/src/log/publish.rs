@@ -96,7 +96,7 @@ impl<I: Index> Spine<I> {
     fn publish_own(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Noted>) {
         let Entry { parked, more: Noted { sequence, is_tombstone }, key } = entry;
         let Some(own) = parked.take() else { return };
-        self.stripes.finish(own.hash, |parked, newest| {
+        let was_parked = self.stripes.finish(own.hash, |parked, newest| {
             // The number decides, not the place: another thread may have published the write since. Another
             // write of the key, with an expiry or without, may stand in its place by now.
             let is_own = newest == *sequence || (self.twin == Some(Twin::OwnByPlace) && parked == own);
@@ -109,6 +109,10 @@ impl<I: Index> Spine<I> {
                 self.publish_parked(guard, parked);
             }
         });
+        // Another thread may be publishing it: a walk would not wait for that, once the hash is written over.
+        if !was_parked && self.in_order.is_some() {
+            self.settle(guard, own.hash).unwrap_or_else(|failed| panic!("{failed}"));
+        }
     }
 
     /// Prefetches the old record of the client's last parked write, whose index lines have arrived.
@@ -140,6 +144,15 @@ impl<I: Index> Spine<I> {
             return Ok(());
         }
         self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
+    }
+
+    /// Publishes every write that is parked, for a walk in order.
+    #[inline]
+    pub(super) fn settle_known(&self, guard: &Guard<'_>) -> Result<(), Failed> {
+        if !self.publishes_late {
+            return Ok(());
+        }
+        self.roster.hashes().try_for_each(|hash| self.settle(guard, hash))
     }
 
     /// Publishes every parked write.

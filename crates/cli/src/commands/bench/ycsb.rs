@@ -84,7 +84,7 @@ impl Args {
         let config = Config { roofline, batch, seconds, pool_size, levels, ..config };
         // Found out now and not after the workloads before it.
         for workload in workloads.iter().filter(|workload| workload.scans()) {
-            if let Some(&design) = config.designs.iter().find(|design| !design.can().ordered) {
+            if let Some(&design) = config.designs.iter().find(|design| !config.keeps_order(**design)) {
                 return Err(BenchError::NoOrder {
                     design: design.to_string(),
                     workload: workload.name.clone(),

@@ -2,13 +2,16 @@
 //! node over several.
 
 use super::leaf::{Entry, LEAST_SLOTS, Leaf, Room};
+use super::memory::Memory;
 use super::model::Division;
 use super::node::{Inner, Node, Route};
 use super::tree::drop_below;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
-/// Of so many slots of a new leaf, this number is in use.
-const DENSITY: (usize, usize) = (7, 10);
+/// Of so many slots of a new leaf, this number is in use: so a leaf is full twice before it has twice its
+/// entries and is cut.
+const DENSITY: (usize, usize) = (7, 11);
 /// The most that a search may cost in a leaf that is larger: eight doublings. Behind a first miss of the
 /// cache they cost less than a deeper tree.
 const CHEAP: f32 = 160.0;
@@ -25,11 +28,16 @@ pub(super) struct Built {
     cost: f32,
 }
 
-/// How large leaves become.
-#[derive(Clone, Copy, Debug)]
+/// How large leaves become, and where.
 pub(super) struct Builder {
     /// Slots of the largest leaf.
     pub(super) most_slots: usize,
+    pub(super) memory: Arc<Memory>,
+}
+
+/// Slots of a new leaf of so many entries.
+pub(super) fn slots_for(entries: usize) -> usize {
+    entries * DENSITY.1 / DENSITY.0 + 1
 }
 
 /// The part of entries that are below a slice.
@@ -38,40 +46,50 @@ pub(super) fn below(entries: &[Entry], slice: u64) -> usize {
 }
 
 impl Builder {
+    /// For leaves of so many slots at most.
+    pub(super) fn new(most_slots: usize) -> Builder {
+        Builder { most_slots, memory: Arc::default() }
+    }
+
     /// Entries of the largest new leaf.
-    fn most(self) -> usize {
+    fn most(&self) -> usize {
         self.most_slots * DENSITY.0 / DENSITY.1
     }
 
     /// A child of a new inner node has this number at least, unless there is nowhere to cut.
-    fn few(self) -> usize {
+    fn few(&self) -> usize {
         self.most() / 4
     }
 
     /// Leaves of fewer entries are not divided for the sake of searches.
-    pub(super) fn small(self) -> usize {
+    pub(super) fn small(&self) -> usize {
         self.most_slots / 32
     }
 
     /// A leaf of these entries, in order, with about so many slots.
     pub(super) fn leaf(
-        self,
+        &self,
         entries: &[Entry],
         range: RangeInclusive<u64>,
         slots: usize,
         room: Room,
     ) -> Leaf {
-        Leaf::build(entries, range, slots.clamp(LEAST_SLOTS, self.most_slots).max(entries.len()), room)
+        Leaf::build(
+            entries,
+            range,
+            slots.clamp(LEAST_SLOTS, self.most_slots).max(entries.len()),
+            room,
+            &self.memory,
+        )
     }
 
     /// Nodes for these entries, in order, and for all slices of the range.
-    pub(super) fn build(self, entries: &[Entry], range: RangeInclusive<u64>) -> Built {
+    pub(super) fn build(&self, entries: &[Entry], range: RangeInclusive<u64>) -> Built {
         let n = entries.len();
         if n > self.most() {
             return self.build_inner(entries, range, false);
         }
-        let slots = n * DENSITY.1 / DENSITY.0 + 1;
-        let leaf = self.leaf(entries, range.clone(), slots, Room::Evenly);
+        let leaf = self.leaf(entries, range.clone(), slots_for(n), Room::Evenly);
         let cost = leaf.built();
         if n >= self.small() && cost > CHEAP {
             let inner = self.build_inner(entries, range, false);
@@ -86,7 +104,12 @@ impl Builder {
 
     /// An inner node for these entries, two at least, and for all slices of the range. Where keys rise or
     /// fall, more of them come to one end: it `is_sorted`, so that it can be given children there.
-    pub(super) fn build_inner(self, entries: &[Entry], range: RangeInclusive<u64>, is_sorted: bool) -> Built {
+    pub(super) fn build_inner(
+        &self,
+        entries: &[Entry],
+        range: RangeInclusive<u64>,
+        is_sorted: bool,
+    ) -> Built {
         let n = entries.len();
         let equal = if is_sorted { None } else { self.equal_division(entries) };
         let groups = equal.map(Route::Equal).and_then(|route| {
@@ -118,7 +141,7 @@ impl Builder {
     }
 
     /// A division of nearly all entries among as many children as they fill.
-    fn equal_division(self, entries: &[Entry]) -> Option<Division> {
+    fn equal_division(&self, entries: &[Entry]) -> Option<Division> {
         let n = entries.len();
         let (low, high) = (entries[n / 64].0, entries[n - 1 - n / 64].0);
         // Fine, so that groups of neighbours have as many entries as they are to have.

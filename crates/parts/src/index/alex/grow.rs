@@ -4,7 +4,7 @@
 //! that of the grandparent: always upwards. Then it takes the words out, which makes readers wait, and
 //! builds new leaves of them. Children lead to these before the old leaf says that it has left.
 
-use super::build::{Builder, below};
+use super::build::{Builder, below, slots_for};
 use super::leaf::{Entry, Leaf, Room};
 use super::node::{Inner, Node, Route};
 use super::tree::{Size, Tree, counted, drop_node};
@@ -21,9 +21,6 @@ const MOST_SORTED: usize = 2048;
 /// So many children may be one node, on average: otherwise one key far from all others would double them up
 /// to the end.
 const CHILDREN_OF_A_NODE: usize = 32;
-
-/// Bytes of a node that must not wait until many have left.
-const MUCH: u64 = 16 << 10;
 
 /// The place that names a node, locked.
 enum Parent<'p> {
@@ -63,7 +60,7 @@ impl Tree {
         size.splits.fetch_add(1, Ordering::Relaxed);
         let (n, room, first) = (leaf.len(), leaf.room(), *leaf.range.start());
         let most = size.builder.most_slots;
-        let slots = if room == Room::Evenly { n * 5 / 3 + 1 } else { (n * 2).min(most) };
+        let slots = if room == Room::Evenly { slots_for(n) } else { (n * 2).min(most) };
         let has_room = slots <= most && n < most * 3 / 4;
         let (parent, mut left) = (self.parent_of(guard, node, first), Vec::new());
         let parent = if has_room && (n < size.builder.small() || leaf.is_as_built()) {
@@ -103,8 +100,8 @@ impl Tree {
                 let entries = leaf.take_all();
                 let middle = inner.route.first_of(cut).expect("where a leaf is cut");
                 let (left, right) = entries.split_at(below(&entries, middle));
-                let left = half(size.builder, left, first..=middle - 1, room, Room::Right);
-                let right = half(size.builder, right, middle..=last, room, Room::Left);
+                let left = half(&size.builder, left, first..=middle - 1, room, Room::Right);
+                let right = half(&size.builder, right, middle..=last, room, Room::Left);
                 inner.set(numbers.start..cut, counted(left, size));
                 inner.set(cut..numbers.end, counted(right, size));
                 return Parent::Inner(own, inner);
@@ -193,19 +190,19 @@ impl Tree {
 /// Drops nodes that have left the tree, when their readers have left them. The caller holds no lock of the
 /// tree.
 fn leave(guard: &Guard<'_>, left: Vec<Left>, size: &Size) {
-    let mut most = 0;
+    let mut any_is_large = false;
     for node in left {
         // SAFETY: the guard keeps the node.
-        let bytes = unsafe { &*node.0 }.bytes() as u64;
-        size.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        most = bytes.max(most);
+        let leaving = unsafe { &*node.0 };
+        size.bytes.fetch_sub(leaving.bytes() as u64, Ordering::Relaxed);
+        any_is_large |= leaving.is_large();
         guard.defer(Box::new(move || {
             let Left(node) = { node };
             // SAFETY: it has left the tree, and all guards of then have gone.
             unsafe { drop_node(node) };
         }));
     }
-    if most > MUCH {
+    if any_is_large {
         // Those that left before; these wait for this guard at least.
         guard.participant().collect();
     }
@@ -214,7 +211,7 @@ fn leave(guard: &Guard<'_>, left: Vec<Left>, size: &Size) {
 /// One of the two leaves that another one is cut into. `outer` is where keys arrive if they do not come to
 /// this one.
 fn half(
-    builder: Builder,
+    builder: &Builder,
     entries: &[Entry],
     range: RangeInclusive<u64>,
     room: Room,

@@ -4,6 +4,7 @@
 //! beside the words of keys that end within the shared slice. A layer stays when its keys have gone.
 
 use super::key::{SLICE, Step, Target, of_layer, target};
+use super::slots::Found;
 use super::tree::{Size, Tree};
 use crate::epoch::Guard;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -80,31 +81,20 @@ impl Layer {
     }
 
     /// The word of a step.
-    pub(super) fn get(&self, guard: &Guard<'_>, step: Step) -> Option<u64> {
+    pub(super) fn find<'g>(&'g self, guard: &'g Guard<'_>, step: Step) -> Option<Found<'g>> {
         let mut waiter = Waiter::default();
         loop {
             match (self.body(guard), step) {
-                (Body::Few(few), _) => match find(few, step)?.load(Ordering::Acquire) {
-                    0 => waiter.wait(),
-                    word => return Some(word),
+                (Body::Few(few), _) => match Found::at(place_of(few, step)?) {
+                    Found { word: 0, .. } => waiter.wait(),
+                    found => return Some(found),
                 },
                 (Body::Many(many), Step::End(len)) => {
-                    let word = many.ends[usize::from(len)].load(Ordering::Acquire);
-                    return (word != 0).then_some(word);
+                    let found = Found::at(&many.ends[usize::from(len)]);
+                    return Some(found).filter(|found| found.word != 0);
                 }
-                (Body::Many(many), Step::Slice(slice)) => return many.tree.get(guard, slice),
+                (Body::Many(many), Step::Slice(slice)) => return many.tree.find::<false>(guard, slice),
             }
-        }
-    }
-
-    /// Lets a step have `new` if it still has `old`.
-    pub(super) fn exchange(&self, guard: &Guard<'_>, step: Step, old: u64, new: u64) -> bool {
-        let change =
-            |word: &AtomicU64| word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        match (self.body(guard), step) {
-            (Body::Few(few), _) => find(few, step).is_some_and(change),
-            (Body::Many(many), Step::End(len)) => change(&many.ends[usize::from(len)]),
-            (Body::Many(many), Step::Slice(slice)) => many.tree.exchange(guard, slice, old, new),
         }
     }
 
@@ -122,7 +112,7 @@ impl Layer {
                 return many.tree.insert(guard, slice, word, size);
             }
         };
-        if find(few, step).is_some() {
+        if place_of(few, step).is_some() {
             return false;
         }
         let at = few.partition_point(|(other, _)| *other < step);
@@ -141,7 +131,7 @@ impl Layer {
             |place: &AtomicU64| place.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         match (self.body(guard), step) {
             (Body::Few(few), _) => {
-                if !find(few, step).is_some_and(change) {
+                if !place_of(few, step).is_some_and(change) {
                     return false;
                 }
                 let words = taken(few).filter(|(_, word)| *word != 0).collect();
@@ -285,7 +275,7 @@ fn is_due<const BACK: bool>(step: Step, from: Option<(Step, bool)>) -> bool {
 }
 
 #[inline]
-fn find(few: &[(Step, AtomicU64)], step: Step) -> Option<&AtomicU64> {
+fn place_of(few: &[(Step, AtomicU64)], step: Step) -> Option<&AtomicU64> {
     few.iter().find(|(other, _)| *other == step).map(|(_, word)| word)
 }
 

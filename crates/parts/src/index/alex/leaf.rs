@@ -1,18 +1,20 @@
 //! Leaves: slots with the model that foretells places in them, and the counters of their writers.
 
 use super::key::Step;
+use super::memory::Memory;
 use super::model::Model;
 use super::slots::Slots;
 use super::version::Version;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
-/// Slots of the largest leaf: half a megabyte, as in the paper.
-pub(super) const MOST_SLOTS: usize = 1 << 15;
+/// Slots of the largest leaf: half a megabyte, as in the paper, less the notes of its allocator.
+pub(super) const MOST_SLOTS: usize = (1 << 15) - 8;
 /// Slots of the smallest.
 pub(super) const LEAST_SLOTS: usize = if cfg!(loom) { 4 } else { 16 };
 /// Of so many slots, this number may be in use, unless keys arrive in order.
-const FULL: (usize, usize) = (4, 5);
+const FULL: (usize, usize) = (9, 10);
 
 /// Keys of a line of the model, where one line is too far from them: a doubling or more on average.
 const KEYS_OF_A_LINE: usize = 4;
@@ -85,27 +87,37 @@ fn cost(steps: f64, shifts: f64, inserts: f64) -> f64 {
     (20.0 * steps + 0.5 * shifts) / inserts.max(1.0)
 }
 
-/// The slots of entries in order, between two slots, and where a model has them: there if that is free, or
-/// as near as the order allows.
+/// Tells the slots of entries in order, between two slots: where a model has them, if that is free, or as
+/// near as the order allows. Returns the steps of searches for them all.
 fn places(
     entries: &[Entry],
     model: &Model,
     slots: usize,
     (begin, end): (usize, usize),
-) -> impl Iterator<Item = (usize, usize)> {
-    let mut next = begin;
-    entries.iter().enumerate().map(move |(rank, (slice, _))| {
+    out: &mut Vec<u32>,
+) -> usize {
+    out.clear();
+    let (mut next, mut all_steps) = (begin, 0);
+    for (rank, (slice, _)) in entries.iter().enumerate() {
         let guess = model.predict(*slice, slots);
         let at = guess.clamp(next, end - (entries.len() - rank));
+        out.push(at as u32);
+        all_steps += steps(at.abs_diff(guess));
         next = at + 1;
-        (at, guess)
-    })
+    }
+    all_steps
 }
 
 impl Leaf {
     /// A leaf of these entries, in order, with so many slots, or a few more.
-    pub(super) fn build(entries: &[Entry], range: RangeInclusive<u64>, slots: usize, room: Room) -> Leaf {
-        let slots = Slots::new(slots);
+    pub(super) fn build(
+        entries: &[Entry],
+        range: RangeInclusive<u64>,
+        slots: usize,
+        room: Room,
+        memory: &Arc<Memory>,
+    ) -> Leaf {
+        let slots = Slots::new(slots, memory);
         let n = entries.len();
         let spread = match room {
             Room::Evenly => slots.len(),
@@ -114,39 +126,36 @@ impl Leaf {
         let begin = if room == Room::Left { slots.len() - spread } else { 0 };
         let (end, per) = (begin + spread, spread as f64 / n.max(1) as f64);
         let mut model = Model::fit(entries, 1, begin, per);
-        let steps_by = |model: &Model| {
-            let places = places(entries, model, slots.len(), (begin, end));
-            places.map(|(at, guess)| steps(at.abs_diff(guess))).sum::<usize>()
-        };
-        let mut distance = steps_by(&model);
+        let mut at = Vec::with_capacity(n);
+        let mut distance = places(entries, &model, slots.len(), (begin, end), &mut at);
         if distance > n {
             model = Model::fit(entries, (n / KEYS_OF_A_LINE).max(1), begin, per);
-            distance = steps_by(&model);
+            distance = places(entries, &model, slots.len(), (begin, end), &mut at);
         }
-        let mut next = begin;
-        slots.set_gaps(0..begin, 0);
-        for ((slice, word), (at, _)) in entries.iter().zip(places(entries, &model, slots.len(), (begin, end)))
-        {
-            slots.set_gaps(next..at, *slice);
-            slots.fill(at, *slice, *word);
-            next = at + 1;
-        }
+        slots.load(begin, entries.iter().zip(at));
         let (work, built) = (Work::default(), cost(distance as f64, 0.0, n as f64) as f32);
         work.used.store(n as u32, Ordering::Relaxed);
         Leaf { version: Version::new(), model, slots, range, work, built }
     }
 
-    /// The slot where a slice stands.
+    /// The slot where a slice stands. Asks for the lines that a change needs `TO_CHANGE` it.
     #[inline]
-    pub(super) fn find(&self, slice: u64) -> Option<usize> {
+    pub(super) fn find<const TO_CHANGE: bool>(&self, slice: u64) -> Option<usize> {
         let guess = self.model.predict(slice, self.slots.len());
+        if TO_CHANGE {
+            self.slots.prefetch_to_change(guess);
+        }
         self.slots.equal(slice, self.slots.above(slice, guess))
     }
 
-    /// Asks for the lines where a slice most likely stands.
+    /// Asks for the lines where a slice most likely stands, and for those that an insertion needs besides.
     #[inline]
-    pub(super) fn prefetch(&self, slice: u64) {
-        self.slots.prefetch(self.model.predict(slice, self.slots.len()));
+    pub(super) fn prefetch<const TO_CHANGE: bool>(&self, slice: u64) {
+        let guess = self.model.predict(slice, self.slots.len());
+        self.slots.prefetch(guess);
+        if TO_CHANGE {
+            self.slots.prefetch_to_change(guess);
+        }
     }
 
     /// Slots in use.
@@ -154,7 +163,7 @@ impl Leaf {
         self.work.used.load(Ordering::Relaxed) as usize
     }
 
-    /// Bytes of DRAM.
+    /// Bytes of DRAM that are its own.
     pub(super) fn bytes(&self) -> usize {
         self.slots.bytes() + self.model.bytes()
     }

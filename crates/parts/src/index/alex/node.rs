@@ -6,6 +6,9 @@ use super::version::Version;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 use std::ops::{Range, RangeInclusive};
 
+/// Bytes of a node that must not wait until many have left.
+const MUCH: usize = 16 << 10;
+
 /// A node. Pointers lead to nodes that an epoch keeps, or that the holder of a lock keeps in the tree.
 pub(super) enum Node {
     Inner(Inner),
@@ -108,7 +111,12 @@ impl Inner {
 }
 
 impl Node {
-    /// Bytes of DRAM.
+    /// Whether it has much memory, for a node that has left the tree to keep.
+    pub(super) fn is_large(&self) -> bool {
+        self.bytes() > MUCH || matches!(self, Node::Leaf(leaf) if leaf.slots.are_shared())
+    }
+
+    /// Bytes of DRAM, without those of the memory that leaves share.
     pub(super) fn bytes(&self) -> usize {
         let beside = match self {
             Node::Inner(inner) => {

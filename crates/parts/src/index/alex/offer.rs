@@ -28,14 +28,14 @@ impl Index for Alex {
 
     #[inline]
     fn prefetch(&self, participant: &Participant, key: Key<'_>) -> Option<u64> {
-        self.prefetch_slot(&participant.pin_to_read(), key.bytes);
+        self.prefetch_slot::<false>(&participant.pin_to_read(), key.bytes);
         None
     }
 
     #[inline]
     fn prefetch_to_write(&self, participant: &Participant, key: Key<'_>) -> Option<u64> {
         // Not for reads alone, which would wait for the stores of the write before.
-        self.prefetch_slot(&participant.pin(), key.bytes);
+        self.prefetch_slot::<true>(&participant.pin(), key.bytes);
         None
     }
 
@@ -114,7 +114,7 @@ impl Index for Alex {
 
     fn stats(&self) -> IndexStats {
         let read = |count: &crate::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
-        let bytes = read(&self.size.bytes) + self.count.bytes();
+        let bytes = read(&self.size.bytes) + self.size.builder.memory.bytes() as u64 + self.count.bytes();
         IndexStats {
             bytes,
             pm_bytes: 0,

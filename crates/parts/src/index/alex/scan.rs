@@ -131,8 +131,8 @@ impl Alex {
         let mut level = Level::Root(&self.tree);
         for (at, step) in walk.steps.iter().enumerate() {
             let is_last = at + 1 == walk.steps.len();
-            let word = if is_last { None } else { level.get(guard, *step) };
-            let below = match (word.map(target), step) {
+            let found = if is_last { None } else { level.find::<false>(guard, *step) };
+            let below = match (found.map(|found| target(found.word)), step) {
                 (Some(Target::Layer(address)), Step::Slice(_)) => Some(address),
                 _ => None,
             };

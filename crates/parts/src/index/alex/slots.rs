@@ -7,38 +7,67 @@
 //! A word moves only by being taken out first, `swap(0)`, under the mark of a change. So a thread that has
 //! no lock may change a word by comparing it: where the word is, its key is.
 
+use super::leaf::Entry;
+use super::memory::{Blocks, Memory};
 use crate::sync::atomic::{AtomicU64, Ordering};
+use quipu_medium::arch::prefetch;
+use std::sync::Arc;
 
 /// Slots of a block.
 pub(super) const BLOCK: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// A line of slices, and the line of their words beside it.
 #[repr(align(128))]
-struct Block {
+pub(super) struct Block {
     slices: [AtomicU64; BLOCK],
     words: [AtomicU64; BLOCK],
 }
 
+/// A word that was found, and its place.
+#[derive(Clone, Copy)]
+pub(super) struct Found<'g> {
+    pub(super) word: u64,
+    place: &'g AtomicU64,
+}
+
+impl<'g> Found<'g> {
+    /// The word of a place.
+    #[inline]
+    pub(super) fn at(place: &'g AtomicU64) -> Found<'g> {
+        Found { word: place.load(Ordering::Acquire), place }
+    }
+
+    /// Lets its key have another word if it still has this one. Needs no lock: where a word is, its key is,
+    /// since words are only taken out to be moved, and none is used again while the guard is there.
+    #[inline]
+    pub(super) fn exchange(self, new: u64) -> bool {
+        self.place.compare_exchange(self.word, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl Block {
+    /// A block of gaps.
+    pub(super) fn gaps() -> Block {
+        Block {
+            slices: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
 /// The slots of a leaf, and which of them are in use.
 pub(super) struct Slots {
-    blocks: Box<[Block]>,
+    blocks: Blocks,
     /// A bit for each slot in use, for the holder of the lock.
     used: Box<[AtomicU64]>,
 }
 
 impl Slots {
     /// So many gaps: at least this many, in whole blocks.
-    pub(super) fn new(slots: usize) -> Slots {
-        let blocks = slots.div_ceil(BLOCK).max(1);
-        let gap = || Block {
-            slices: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
-            words: std::array::from_fn(|_| AtomicU64::new(0)),
-        };
-        let used = (blocks * BLOCK).div_ceil(64);
-        Slots {
-            blocks: (0..blocks).map(|_| gap()).collect(),
-            used: (0..used).map(|_| AtomicU64::new(0)).collect(),
-        }
+    pub(super) fn new(slots: usize, memory: &Arc<Memory>) -> Slots {
+        let blocks = Blocks::new(slots.div_ceil(BLOCK).max(1), memory);
+        let used = (blocks.len() * BLOCK).div_ceil(64);
+        Slots { blocks, used: (0..used).map(|_| AtomicU64::new(0)).collect() }
     }
 
     /// Slots.
@@ -47,9 +76,14 @@ impl Slots {
         self.blocks.len() * BLOCK
     }
 
-    /// Bytes of DRAM.
+    /// Whether they lie in the memory that leaves share.
+    pub(super) fn are_shared(&self) -> bool {
+        self.blocks.are_shared()
+    }
+
+    /// Bytes of DRAM that are the leaf's own.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val::<[Block]>(&self.blocks) + size_of_val::<[AtomicU64]>(&self.used)
+        self.blocks.bytes() + size_of_val::<[AtomicU64]>(&self.used)
     }
 
     #[inline]
@@ -72,51 +106,69 @@ impl Slots {
     #[inline]
     pub(super) fn prefetch(&self, at: usize) {
         let block = &self.blocks[at / BLOCK];
-        quipu_medium::arch::prefetch(&raw const block.slices);
-        quipu_medium::arch::prefetch(&raw const block.words);
+        prefetch(&raw const block.slices);
+        prefetch(&raw const block.words);
     }
 
-    /// The first slot whose slice is above this one, looked for from a guess on: at growing distances, and
-    /// then by halves. Tells the number of slots if there is none.
+    /// Asks for the lines that a change of a slot needs besides its slice.
+    #[inline]
+    pub(super) fn prefetch_to_change(&self, at: usize) {
+        prefetch(&raw const self.blocks[at / BLOCK].words);
+        prefetch(&raw const self.used[at / 64]);
+    }
+
+    /// Slots of a block, and of all before it, whose slices are not above this one, where that is the last
+    /// block that begins with such a slice. All are compared, since a guess at the next branch fails often.
+    #[inline]
+    fn above_in(&self, block: usize, slice: u64) -> usize {
+        let is_below = |other: &AtomicU64| usize::from(other.load(Ordering::Relaxed) <= slice);
+        block * BLOCK + self.blocks[block].slices.iter().map(is_below).sum::<usize>()
+    }
+
+    /// The first slot whose slice is above this one, looked for from a guess on: in its block, then in blocks
+    /// at growing distances, and then by halves. Tells the number of slots if there is none.
     #[inline]
     pub(super) fn above(&self, slice: u64, guess: usize) -> usize {
-        // The slice at `low` is not above, if `low` is not 0; that at `high` is, if it is not the end.
-        let (mut low, mut high) = (guess, guess);
-        let mut step = 1;
-        if self.slice(guess) <= slice {
-            loop {
-                high = low + step;
-                if high >= self.len() {
-                    high = self.len();
+        let block = guess / BLOCK;
+        let above = self.above_in(block, slice);
+        let is_beyond = above == (block + 1) * BLOCK && above < self.len();
+        if is_beyond || above == block * BLOCK && block > 0 {
+            return self.above_from(slice, block, is_beyond);
+        }
+        above
+    }
+
+    /// The same, behind a block or before it.
+    fn above_from(&self, slice: u64, block: usize, is_beyond: bool) -> usize {
+        let begins_below = |block: usize| self.blocks[block].slices[0].load(Ordering::Relaxed) <= slice;
+        // `low` begins below, if it is not the first; `high` does not, if it is not the end.
+        let (mut low, mut high, mut step) = (block, block, 1);
+        if is_beyond {
+            high = self.blocks.len();
+            while low + step < high {
+                if !begins_below(low + step) {
+                    high = low + step;
                     break;
                 }
-                if self.slice(high) > slice {
-                    break;
-                }
-                low = high;
+                low += step;
                 step *= 2;
             }
-            low += 1;
         } else {
-            loop {
-                if high < step {
-                    low = 0;
+            low = 0;
+            while step <= high {
+                if begins_below(high - step) {
+                    low = high - step;
                     break;
                 }
-                low = high - step;
-                if self.slice(low) <= slice {
-                    low += 1;
-                    break;
-                }
-                high = low;
+                high -= step;
                 step *= 2;
             }
         }
-        while low < high {
+        while low + 1 < high {
             let middle = low + (high - low) / 2;
-            if self.slice(middle) <= slice { low = middle + 1 } else { high = middle }
+            if begins_below(middle) { low = middle } else { high = middle }
         }
-        high
+        self.above_in(low, slice)
     }
 
     /// The slot in use that has this slice, whose place among the slices is known by
@@ -131,10 +183,10 @@ impl Slots {
         }
     }
 
-    /// Changes the word of a slot if it is still this one. Needs no lock.
+    /// The word of a slot, with its place.
     #[inline]
-    pub(super) fn exchange(&self, at: usize, old: u64, new: u64) -> bool {
-        self.place(at).compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    pub(super) fn found(&self, at: usize) -> Found<'_> {
+        Found::at(self.place(at))
     }
 
     /// Takes the word out of a slot. The caller has marked a change.
@@ -160,6 +212,24 @@ impl Slots {
         // A reader that finds the word finds its slice.
         self.place(at).store(word, Ordering::Release);
         self.set_used(at, true);
+    }
+
+    /// Fills gaps from `begin` on with entries in order, each in its place. Nobody else has the slots.
+    pub(super) fn load<'e>(&self, begin: usize, entries: impl Iterator<Item = (&'e Entry, u32)>) {
+        self.set_gaps(0..begin, 0);
+        let (mut next, mut number, mut bits) = (begin, 0, 0u64);
+        for ((slice, word), at) in entries {
+            let at = at as usize;
+            self.set_gaps(next..at + 1, *slice);
+            self.place(at).store(*word, Ordering::Relaxed);
+            if at / 64 != number {
+                self.used[number].store(bits, Ordering::Relaxed);
+                (number, bits) = (at / 64, 0);
+            }
+            bits |= 1 << (at % 64);
+            next = at + 1;
+        }
+        self.used[number].store(bits, Ordering::Relaxed);
     }
 
     /// Gives gaps before a slot its slice. The caller has marked a change, if there are any.

@@ -4,6 +4,7 @@ use super::build::Builder;
 use super::key::{Step, Target, target};
 use super::leaf::{Entry, Inserted, Leaf};
 use super::node::Node;
+use super::slots::Found;
 use crate::epoch::Guard;
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -58,39 +59,21 @@ impl Tree {
         }
     }
 
-    /// The word of a slice.
+    /// The word of a slice, as it was at one moment. Asks for the lines that a change needs `TO_CHANGE` it.
     #[inline]
-    pub(super) fn get(&self, guard: &Guard<'_>, slice: u64) -> Option<u64> {
-        self.find(guard, slice).map(|(_, _, word)| word)
-    }
-
-    /// The leaf, the slot and the word of a slice, as they were at one moment.
-    #[inline]
-    fn find<'g>(&'g self, guard: &'g Guard<'_>, slice: u64) -> Option<(&'g Leaf, usize, u64)> {
+    pub(super) fn find<'g, const TO_CHANGE: bool>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        slice: u64,
+    ) -> Option<Found<'g>> {
         loop {
             let (_, leaf) = self.leaf(guard, slice);
             let seen = leaf.version.stable();
             // A gap that has been filled meanwhile has its own slice as soon as it has a word.
-            let found = leaf.find(slice).map(|at| (leaf, at, leaf.slots.word(at)));
-            let found = found.filter(|(_, at, _)| leaf.slots.slice(*at) == slice);
+            let found = leaf.find::<TO_CHANGE>(slice).map(|at| (at, leaf.slots.found(at)));
+            let found = found.filter(|(at, _)| leaf.slots.slice(*at) == slice);
             if !leaf.version.has_changed(seen) && !seen.is_obsolete() {
-                return found.filter(|(_, _, word)| *word != 0);
-            }
-        }
-    }
-
-    /// Lets a slice have `new` if it still has `old`.
-    #[inline]
-    pub(super) fn exchange(&self, guard: &Guard<'_>, slice: u64, old: u64, new: u64) -> bool {
-        loop {
-            match self.find(guard, slice) {
-                // Where a word is, its slice is, since words are only taken out to be moved.
-                Some((leaf, at, word)) if word == old => {
-                    if leaf.slots.exchange(at, old, new) {
-                        return true;
-                    }
-                }
-                _ => return false,
+                return found.map(|(_, found)| found).filter(|found| found.word != 0);
             }
         }
     }
@@ -126,7 +109,11 @@ impl Tree {
         loop {
             let (_, leaf) = self.leaf(guard, slice);
             if leaf.version.lock() {
-                let at = leaf.find(slice).filter(|at| leaf.slots.exchange(*at, word, 0));
+                let is_it = |at: &usize| {
+                    let found = leaf.slots.found(*at);
+                    found.word == word && found.exchange(0)
+                };
+                let at = leaf.find::<false>(slice).filter(is_it);
                 at.into_iter().for_each(|at| leaf.remove(at));
                 leaf.version.unlock();
                 return at.is_some();

@@ -4,6 +4,7 @@ use super::build::Builder;
 use super::key::{Path, Step, Target, own, target, with, with_end};
 use super::layer::Layer;
 use super::leaf::{Entry, LEAST_SLOTS, MOST_SLOTS};
+use super::slots::Found;
 use super::tree::{Size, Tree};
 use crate::epoch::Guard;
 use crate::index::count::Count;
@@ -32,21 +33,13 @@ struct Slot<'g, 'k> {
     path: Path<'k>,
 }
 
-impl Level<'_> {
+impl<'g> Level<'g> {
     #[inline]
-    pub(super) fn get(self, guard: &Guard<'_>, step: Step) -> Option<u64> {
+    pub(super) fn find<const TO_CHANGE: bool>(self, guard: &'g Guard<'_>, step: Step) -> Option<Found<'g>> {
         match (self, step) {
-            (Level::Root(tree), Step::Slice(slice)) => tree.get(guard, slice),
+            (Level::Root(tree), Step::Slice(slice)) => tree.find::<TO_CHANGE>(guard, slice),
             (Level::Root(_), Step::End(_)) => None,
-            (Level::Layer(layer), step) => layer.get(guard, step),
-        }
-    }
-
-    fn exchange(self, guard: &Guard<'_>, step: Step, old: u64, new: u64) -> bool {
-        match (self, step) {
-            (Level::Root(tree), Step::Slice(slice)) => tree.exchange(guard, slice, old, new),
-            (Level::Root(_), Step::End(_)) => false,
-            (Level::Layer(layer), step) => layer.exchange(guard, step, old, new),
+            (Level::Layer(layer), step) => layer.find(guard, step),
         }
     }
 
@@ -79,12 +72,12 @@ impl Alex {
     }
 
     fn with_leaves(most_slots: usize) -> Alex {
-        Alex::of_entries(Vec::new(), 0, Size::of(Builder { most_slots }))
+        Alex::of_entries(Vec::new(), 0, Size::of(Builder::new(most_slots)))
     }
 
     /// The size of an index without nodes.
     pub(super) fn size() -> Size {
-        Size::of(Builder { most_slots: MOST_SLOTS })
+        Size::of(Builder::new(MOST_SLOTS))
     }
 
     /// An index of these slots, in order, with so many keys in all.
@@ -95,28 +88,32 @@ impl Alex {
     }
 
     /// The slot where a key stands, or the word of another one that shares its slice, or would be put; and
-    /// the word.
+    /// the word. Asks for the lines that a change needs if one is `TO_CHANGE` it.
     #[inline]
-    fn slot<'g, 'k>(&'g self, guard: &'g Guard<'_>, key: &'k [u8]) -> (Slot<'g, 'k>, Option<u64>) {
+    fn slot<'g, 'k, const TO_CHANGE: bool>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: &'k [u8],
+    ) -> (Slot<'g, 'k>, Option<Found<'g>>) {
         let mut slot = Slot { level: Level::Root(&self.tree), path: Path::of(key) };
         loop {
-            let word = slot.level.get(guard, slot.path.step());
-            match word.map(target) {
+            let found = slot.level.find::<TO_CHANGE>(guard, slot.path.step());
+            match found.map(|found| target(found.word)) {
                 Some(Target::Layer(address)) => {
                     // SAFETY: of this index.
                     let layer = unsafe { Layer::at(address) };
                     slot = Slot { level: Level::Layer(layer), path: slot.path.below() };
                 }
-                _ => return (slot, word),
+                _ => return (slot, found),
             }
         }
     }
 
     /// Asks for the lines of a key's slot at the root, most likely.
     #[inline]
-    pub(super) fn prefetch_slot(&self, guard: &Guard<'_>, key: &[u8]) {
+    pub(super) fn prefetch_slot<const TO_CHANGE: bool>(&self, guard: &Guard<'_>, key: &[u8]) {
         let slice = Path::of(key).slice();
-        self.tree.leaf(guard, slice).1.prefetch(slice);
+        self.tree.leaf(guard, slice).1.prefetch::<TO_CHANGE>(slice);
     }
 
     /// The word of a key. `matches` says whether a word that shares its beginning is the key's.
@@ -127,8 +124,8 @@ impl Alex {
         key: &[u8],
         matches: impl FnMut(u64) -> bool,
     ) -> Option<u64> {
-        let (slot, word) = self.slot(guard, key);
-        word.filter(|word| slot.path.is_of(*word, matches)).map(own)
+        let (slot, found) = self.slot::<false>(guard, key);
+        found.map(|found| found.word).filter(|word| slot.path.is_of(*word, matches)).map(own)
     }
 
     /// Lets a key have this word, and returns the one that it had.
@@ -142,24 +139,24 @@ impl Alex {
     ) -> Option<u64> {
         let mut other = Vec::new();
         loop {
-            let (Slot { level, path }, word) = self.slot(guard, key);
-            let step = path.step();
-            let Some(old) = word else {
-                if level.insert(guard, step, path.word(new), &self.size) {
+            let (Slot { level, path }, found) = self.slot::<true>(guard, key);
+            let Some(found) = found else {
+                if level.insert(guard, path.step(), path.word(new), &self.size) {
                     self.count.add(hash, 1);
                     return None;
                 }
                 continue;
             };
+            let old = found.word;
             if path.is_of(old, &mut matches) {
-                if level.exchange(guard, step, old, path.word(new)) {
+                if found.exchange(path.word(new)) {
                     return Some(own(old));
                 }
                 continue;
             }
             // Another key shares the slice: it goes into a layer, and this one follows.
             let layer = self.layer_of(path, old, records, &mut other);
-            if !level.exchange(guard, step, old, layer) {
+            if !found.exchange(layer) {
                 Layer::drop_unseen(layer, &self.size);
             }
         }
@@ -198,9 +195,9 @@ impl Alex {
     /// Lets a key have `new` if it still has `old`.
     pub(super) fn replace_word(&self, guard: &Guard<'_>, key: &[u8], old: u64, new: u64) -> bool {
         loop {
-            let (Slot { level, path }, word) = self.slot(guard, key);
-            let Some(word) = word.filter(|word| own(*word) == old) else { return false };
-            if level.exchange(guard, path.step(), word, with(word, new)) {
+            let (_, found) = self.slot::<true>(guard, key);
+            let Some(found) = found.filter(|found| own(found.word) == old) else { return false };
+            if found.exchange(with(found.word, new)) {
                 return true;
             }
         }
@@ -214,8 +211,8 @@ impl Alex {
         mut matches: impl FnMut(u64) -> bool,
     ) -> Option<u64> {
         loop {
-            let (Slot { level, path }, word) = self.slot(guard, key);
-            let word = word.filter(|word| path.is_of(*word, &mut matches))?;
+            let (Slot { level, path }, found) = self.slot::<true>(guard, key);
+            let word = found.map(|found| found.word).filter(|word| path.is_of(*word, &mut matches))?;
             if level.remove(guard, path.step(), word, &self.size) {
                 self.count.add(hash, -1);
                 return Some(own(word));

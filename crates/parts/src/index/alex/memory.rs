@@ -1,0 +1,185 @@
+//! Where large leaves have their slots: side by side on large pages, which save most of the translations of
+//! addresses that a lookup waits for.
+//!
+//! An allocator of the library `rlsf` divides chunks among them in constant time and joins what comes back.
+//! Chunks go with the last leaf of the index. Arrays of small leaves, and all of a small index, come from the
+//! system's allocator, which has no remainders that are the index's.
+
+use super::slots::Block as SlotBlock;
+use crate::index::block::{Block, LARGE_PAGE};
+use crate::sync::SpinLock;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use std::alloc::Layout;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Bytes of the smallest array that lies on large pages.
+const LARGE: usize = 16 << 10;
+/// An index has so many bytes of arrays before it takes chunks.
+const MUCH: u64 = 64 << 20;
+/// Bytes of a chunk: a multiple of the largest leaf's, and an end.
+const CHUNK: usize = 2 * LARGE_PAGE + 4096;
+
+/// Free memory by size: powers of two from 32 bytes to 32 megabytes, in 32 steps each.
+type Free = rlsf::Tlsf<'static, u32, u32, 20, { 1 << STEPS_LOG2 }>;
+const STEPS_LOG2: u32 = 5;
+/// Bytes that the allocator notes before an array, which begins at a multiple of so many.
+const NOTE: usize = align_of::<SlotBlock>();
+
+/// The memory of the large leaves of an index.
+#[derive(Default)]
+pub(super) struct Memory {
+    shared: SpinLock<Shared>,
+    /// Bytes of all arrays, of whatever memory.
+    used: AtomicU64,
+}
+
+#[derive(Default)]
+struct Shared {
+    free: Free,
+    chunks: Vec<Block>,
+}
+
+// SAFETY: the lists of free memory lead into `chunks` alone, which belong to the same state.
+unsafe impl Send for Shared {}
+
+impl Memory {
+    /// Bytes of DRAM: of all chunks, and its own behind an `Arc`.
+    pub(super) fn bytes(&self) -> usize {
+        let chunks = &self.shared.lock().chunks;
+        2 * size_of::<usize>()
+            + size_of::<Memory>()
+            + chunks.len() * CHUNK
+            + chunks.capacity() * size_of::<Block>()
+    }
+
+    fn allocate(&self, layout: Layout) -> NonNull<u8> {
+        let mut shared = self.shared.lock();
+        let Shared { free, chunks } = &mut *shared;
+        if let Some(memory) = free.allocate(layout) {
+            return memory;
+        }
+        let chunk = Block::new(CHUNK, LARGE_PAGE);
+        // SAFETY: the chunk is new, and is only dropped behind the lists, when all leaves have gone.
+        let added = unsafe { free.insert_free_block_ptr(NonNull::slice_from_raw_parts(chunk.base(), CHUNK)) };
+        chunks.push(chunk);
+        added.and_then(|_| free.allocate(layout)).expect("the largest leaf fits a chunk")
+    }
+}
+
+/// Blocks of slots.
+pub(super) struct Blocks {
+    first: NonNull<SlotBlock>,
+    count: usize,
+    memory: Arc<Memory>,
+    /// Whether they lie in a chunk.
+    are_shared: bool,
+}
+
+// SAFETY: it owns its blocks, as a box does, which all threads may share.
+unsafe impl Send for Blocks {}
+// SAFETY: as above.
+unsafe impl Sync for Blocks {}
+
+impl Blocks {
+    /// So many blocks of gaps, or some more.
+    pub(super) fn new(count: usize, memory: &Arc<Memory>) -> Blocks {
+        let bytes = count * size_of::<SlotBlock>();
+        let is_much = memory.used.load(Ordering::Relaxed) >= MUCH;
+        let blocks = Blocks::of(count, memory, bytes >= LARGE && is_much);
+        memory.used.fetch_add(blocks.size(), Ordering::Relaxed);
+        blocks
+    }
+
+    fn size(&self) -> u64 {
+        size_of_val::<[SlotBlock]>(self) as u64
+    }
+
+    fn of(count: usize, memory: &Arc<Memory>, are_shared: bool) -> Blocks {
+        let bytes = count * size_of::<SlotBlock>();
+        let memory = Arc::clone(memory);
+        if !are_shared {
+            let blocks: Box<[SlotBlock]> = (0..count).map(|_| SlotBlock::gaps()).collect();
+            return Blocks { first: NonNull::from(Box::leak(blocks)).cast(), count, memory, are_shared };
+        }
+        // An array that comes back fits the next of its size only if that is one of the allocator's steps.
+        let step = 1 << ((bytes + NOTE).ilog2() - STEPS_LOG2);
+        let count = ((bytes + NOTE).next_multiple_of(step) - NOTE) / size_of::<SlotBlock>();
+        let layout = Layout::array::<SlotBlock>(count).expect("a leaf has a megabyte at most");
+        let first = memory.allocate(layout).cast::<SlotBlock>();
+        for at in 0..count {
+            // SAFETY: the memory is ours, and has room for so many.
+            unsafe { first.add(at).write(SlotBlock::gaps()) };
+        }
+        Blocks { first, count, memory, are_shared }
+    }
+
+    /// Whether they lie in the memory that leaves share.
+    pub(super) fn are_shared(&self) -> bool {
+        self.are_shared
+    }
+
+    /// Bytes of the system's allocator.
+    pub(super) fn bytes(&self) -> usize {
+        if self.are_shared { 0 } else { self.size() as usize }
+    }
+}
+
+impl Deref for Blocks {
+    type Target = [SlotBlock];
+
+    #[inline]
+    fn deref(&self) -> &[SlotBlock] {
+        // SAFETY: so many blocks were written there, and stay until this drops.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.size(), Ordering::Relaxed);
+        if self.are_shared {
+            let first = self.first.cast();
+            // SAFETY: of `allocate` of this memory, with this alignment; blocks need no drop.
+            unsafe { self.memory.shared.lock().free.deallocate(first, align_of::<SlotBlock>()) };
+        } else {
+            let blocks = std::ptr::slice_from_raw_parts_mut(self.first.as_ptr(), self.count);
+            // SAFETY: of a box of so many blocks.
+            drop(unsafe { Box::from_raw(blocks) });
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_their_own_and_come_back_to_where_they_were() {
+        let memory = Arc::<Memory>::default();
+        let shared = |count| {
+            let blocks = Blocks::of(count, &memory, true);
+            memory.used.fetch_add(blocks.size(), Ordering::Relaxed);
+            blocks
+        };
+        let sizes = [128, 1000, 4095, 129, 2222, 777, 3000];
+        let mut arrays: Vec<Blocks> = (0..60).map(|at| shared(sizes[at % sizes.len()])).collect();
+        let mut ranges: Vec<_> = arrays.iter().map(|blocks| blocks.as_ptr_range()).collect();
+        ranges.sort_by_key(|range| range.start);
+        assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start), "none lies in another one");
+        let bytes = memory.bytes();
+        let used: u64 = arrays.iter().map(Blocks::size).sum();
+        assert!(bytes < used as usize + 2 * CHUNK, "{bytes} bytes of memory for {used} of arrays");
+        for round in 0..1_000 {
+            let at = round * 7 % arrays.len();
+            let count = arrays[at].len();
+            drop(arrays.swap_remove(at));
+            arrays.push(shared(count));
+            assert_eq!(arrays.last().map(|blocks| blocks.len()), Some(count), "a step is its own");
+        }
+        assert_eq!(memory.bytes(), bytes, "each has found the place of another one");
+        drop(arrays);
+        assert_eq!(memory.used.load(Ordering::Relaxed), 0);
+    }
+}
