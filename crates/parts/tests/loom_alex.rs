@@ -1,5 +1,6 @@
 //! c-ALEX under a model of memory: threads without locks beside one that moves words see each other's stores
-//! in every order that the language allows. If a fence of the versions is left out, the model finds it.
+//! in every order that the language allows. If a fence of the versions is left out, or a rule of words is
+//! broken, the model finds it.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" cargo test -p quipu-parts --test loom_alex --release
@@ -11,7 +12,7 @@ use Act::{Get, Put, Replace, Take, Walk};
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::alex::Alex;
 use quipu_parts::index::{BothWays, Index, Key, Records};
-use quipu_parts::sync::atomic::checked::LEFT_OUT;
+use quipu_parts::sync::atomic::checked::{BROKEN, COMPARED, LEFT_OUT, TAKEN_OUT};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -253,7 +254,7 @@ static CASES: [Case; 17] = [
 ];
 
 #[test]
-fn no_word_is_lost_and_every_fence_counts() {
+fn no_word_is_lost_and_every_fence_and_rule_counts() {
     assert!(!CASES.iter().any(fails));
     let version = include_str!("../src/index/alex/version.rs");
     let is_fence = |line: &str| line.trim_start().starts_with("fence(");
@@ -263,5 +264,10 @@ fn no_word_is_lost_and_every_fence_counts() {
     for line in fences {
         LEFT_OUT.store(line, std::sync::atomic::Ordering::Relaxed);
         assert!(CASES.iter().any(fails), "the fence at line {line} can be left out");
+    }
+    LEFT_OUT.store(0, std::sync::atomic::Ordering::Relaxed);
+    for rule in [TAKEN_OUT, COMPARED] {
+        BROKEN.store(rule, std::sync::atomic::Ordering::Relaxed);
+        assert!(CASES.iter().any(fails), "rule {rule} can be broken");
     }
 }

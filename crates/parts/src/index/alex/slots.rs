@@ -9,6 +9,8 @@
 
 use super::leaf::Entry;
 use super::memory::{Blocks, Memory};
+#[cfg(loom)]
+use crate::sync::atomic::checked;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use quipu_medium::arch::prefetch;
 use std::sync::Arc;
@@ -41,6 +43,11 @@ impl<'g> Found<'g> {
     /// since words are only taken out to be moved, and none is used again while the guard is there.
     #[inline]
     pub(super) fn exchange(self, new: u64) -> bool {
+        #[cfg(loom)]
+        if checked::is_broken(checked::COMPARED) {
+            self.place.store(new, Ordering::Release);
+            return true;
+        }
         self.place.compare_exchange(self.word, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
@@ -191,6 +198,10 @@ impl Slots {
 
     /// Takes the word out of a slot. The caller has marked a change.
     pub(super) fn take(&self, at: usize) -> u64 {
+        #[cfg(loom)]
+        if checked::is_broken(checked::TAKEN_OUT) {
+            return self.word(at);
+        }
         self.place(at).swap(0, Ordering::AcqRel)
     }
 
