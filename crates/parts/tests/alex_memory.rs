@@ -76,7 +76,9 @@ fn take(index: &Alex, guard: &Guard<'_>, shape: Shape, number: u64) {
 #[test]
 fn every_byte_is_accounted_for() {
     for (name, shape) in SHAPES {
-        for tiny in [true, false] {
+        for (kind, make) in
+            [("tiny", Alex::tiny as fn() -> Alex), ("in chunks", Alex::tiny_in_chunks), ("large", Alex::new)]
+        {
             let collector = Collector::new();
             let participant = collector.register();
             // What retired things wait in is the collector's and keeps its size.
@@ -85,7 +87,7 @@ fn every_byte_is_accounted_for() {
             }
             (0..3).for_each(|_| _ = participant.collect());
             let start = ALLOCATED.get();
-            let index = if tiny { Alex::tiny() } else { Alex::new() };
+            let index = make();
             for round in 0..20 {
                 for number in round * 3_000..(round + 1) * 3_000 {
                     put(&index, &participant.pin(), *shape, number);
@@ -95,10 +97,10 @@ fn every_byte_is_accounted_for() {
                 }
                 (0..3).for_each(|_| _ = participant.collect());
                 let heap = (ALLOCATED.get() - start) as u64;
-                assert_eq!(index.stats().bytes, heap, "{name}, tiny: {tiny}");
+                assert_eq!(index.stats().bytes, heap, "{name}, {kind}");
             }
             drop(index);
-            assert_eq!(ALLOCATED.get(), start, "{name}, tiny: {tiny}: something was not freed");
+            assert_eq!(ALLOCATED.get(), start, "{name}, {kind}: something was not freed");
         }
     }
 }

@@ -361,6 +361,9 @@ pub enum Twin {
     TombstoneNotFinal,
     /// A client takes any write that is parked at the stripe of its own write for its own.
     OwnByPlace,
+    /// A client does not wait for the thread that publishes its write before it writes another hash over that
+    /// of the write.
+    PublisherNotAwaited,
     /// A client panics when it publishes another client's parked write; no twin for the explorer.
     PublicationPanics,
     /// A write returns when it is durable, although one that was granted before may not be.

@@ -137,6 +137,12 @@ pub(super) fn refuse<const N: usize>(faults: [(bool, &'static str, &str); N]) ->
 pub(super) const ONE_CLIENT: &str =
     "must be 1 on the simulator, where costs are those of one client; `bench ops` has several with --nodes";
 
+/// Whether a pool with these options keeps its keys in order.
+pub(super) fn keeps_order(design: Design, options: &Options) -> bool {
+    let can = design.can();
+    can.ordered || can.order_on_request && options.ordered
+}
+
 impl Config {
     /// Checks what every benchmark of designs needs.
     pub(super) fn check(&self) -> Result<(), BenchError> {
@@ -177,10 +183,18 @@ impl Config {
         self.parts.iter().fold(options, |options, part| options.part(part))
     }
 
-    /// Whether a design keeps keys in order, by itself or as it is set.
-    pub fn keeps_order(&self, design: Design) -> bool {
-        let can = design.can();
-        can.ordered || can.order_on_request && self.options(design).is_ok_and(|options| options.ordered)
+    /// Checks that each design keeps the order of keys that a workload needs.
+    ///
+    /// # Errors
+    /// [`BenchError::NoOrder`], or [`BenchError::Setting`] for a value that a setting does not take.
+    pub fn check_order(&self, workload: &Workload) -> Result<(), BenchError> {
+        for &design in self.designs.iter().filter(|_| workload.scans()) {
+            if !keeps_order(design, &self.options(design)?) {
+                let (design, workload) = (design.to_string(), workload.name.clone());
+                return Err(BenchError::NoOrder { design, workload });
+            }
+        }
+        Ok(())
     }
 
     /// Whether the pool of a design holds its index too.

@@ -3,7 +3,7 @@
 //! The benchmarks reach the store through the traits of `engine` that are implemented here, and through
 //! nothing else; reopening alone, which `recovery` measures, is asked of no other engine.
 
-use super::config::Config;
+use super::config::{Config, keeps_order};
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use quipu::internals::{Merging, RecordForm};
@@ -194,8 +194,7 @@ impl Target {
     fn opened(&self, store: Store) -> Opened {
         let has_slots = matches!(self.options.slots.form, RecordForm::Fixed { .. });
         let updates_in_place = self.design.can().updates_in_place && has_slots;
-        let can = self.design.can();
-        let is_ordered = can.ordered || can.order_on_request && self.options.ordered;
+        let is_ordered = keeps_order(self.design, &self.options);
         Opened { store, is_ordered, updates_in_place, has_levels: self.levels.is_some(), pins: self.pins }
     }
 }

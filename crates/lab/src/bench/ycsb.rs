@@ -33,11 +33,7 @@ pub fn ycsb(
 ) -> Result<(), BenchError> {
     let config = &config.of_workload(workload);
     config.check()?;
-    if let Some(&design) =
-        config.designs.iter().find(|design| workload.scans() && !config.keeps_order(**design))
-    {
-        return Err(BenchError::NoOrder { design: design.to_string(), workload: workload.name.clone() });
-    }
+    config.check_order(workload)?;
     let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };
     for &design in &config.designs {
         let writes = config.records + config.operations + WARM_UP * config.threads as u64;

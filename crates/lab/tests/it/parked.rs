@@ -9,6 +9,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 mod place;
+mod walk;
 
 /// Small zones, and nobody at work but the test.
 fn options(twin: Option<Twin>) -> Options {
@@ -23,8 +24,12 @@ fn options(twin: Option<Twin>) -> Options {
 }
 
 fn store(twin: Option<Twin>, seed: u64) -> Store {
+    store_of(&options(twin), seed)
+}
+
+fn store_of(options: &Options, seed: u64) -> Store {
     let region = Region::sim(SimOptions { len: 40 * (16 << 10), seed, ..SimOptions::default() });
-    Store::create_on(region, &options(twin)).expect("a new pool")
+    Store::create_on(region, options).expect("a new pool")
 }
 
 /// The value of a key whose put is parked by a resting client, after others have cleaned the segment of its
@@ -72,7 +77,13 @@ fn a_cleaner_that_does_not_is_convicted() {
 /// Later writers once waited for it for ever.
 #[test]
 fn a_publication_that_panics_is_told_of() {
-    let store = store(Some(Twin::PublicationPanics), 0);
+    for is_ordered in [false, true] {
+        is_told_of(|twin| options(twin).with(|options| options.ordered = is_ordered));
+    }
+}
+
+fn is_told_of(options: impl Fn(Option<Twin>) -> Options) {
+    let store = store_of(&options(Some(Twin::PublicationPanics)), 0);
     store.client().put(b"other", b"0").expect("room");
     let (mut client, mut other) = (store.client(), store.client());
     client.put(b"key", b"1").expect("room");

@@ -30,12 +30,12 @@
 //! only through PUBLISHING. So no later reader misses what an earlier one saw. Walks ask a [`Roster`].
 //!
 //! *Waiting.* Writers of one stripe wait for each other. A reader waits only while another thread publishes
-//! a write of its very hash: for a few stores to DRAM, and over slots until the publishing put returns.
+//! a write of its very hash: for a few stores to DRAM, and over slots until the publishing put returns. So
+//! does a walk in order, and a client of the roster for whoever publishes its write.
 //!
 //! *Panics.* Nobody knows how much a publication had done when it panicked. So readers of a FAILED stripe get
-//! an error, and a writer that waits for its lock panics too.
-//!
-//! *Reuse.* No epoch protects a parked record: all that is parked is published before space is used again.
+//! an error, and a writer that waits for its lock panics too. *Reuse.* No epoch protects a parked record: all
+//! that is parked is published before space is used again.
 //!
 //! Source: MPKV (section 3.2), where a later operation completes the second phase of an earlier one.
 

@@ -42,7 +42,8 @@ impl Roster {
         loop {
             let entry = link.get_or_init(Box::default);
             let state = &entry.place.0.state;
-            if state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            let is_free = state.load(Ordering::Relaxed) == FREE;
+            if is_free && state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Place(Arc::clone(&entry.place));
             }
             link = &entry.next;
@@ -76,7 +77,8 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// The client has seen the publications of all its writes end.
+    /// The client has seen the publications of all its writes end, or one has failed: then its store is
+    /// written no more.
     fn drop(&mut self) {
         self.0.0.state.store(FREE, Ordering::Release);
     }

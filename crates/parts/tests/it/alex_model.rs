@@ -175,8 +175,8 @@ fn any_step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
-    fn behaves_like_a_map(steps in prop::collection::vec(any_step(), 0..400)) {
-        let mut pair = Pair::new(Alex::tiny());
+    fn behaves_like_a_map(steps in prop::collection::vec(any_step(), 0..400), in_chunks in any::<bool>()) {
+        let mut pair = Pair::new(if in_chunks { Alex::tiny_in_chunks() } else { Alex::tiny() });
         for step in steps {
             match step {
                 Step::Put(key) => pair.put(&key),

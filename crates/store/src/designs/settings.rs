@@ -282,7 +282,7 @@ const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "order",
-        help: "on: keys have an order, by c-ALEX in place of the hash index; puts are published before they return",
+        help: "on: keys have an order, by c-ALEX in place of the hash index",
         field: &Named(|options| &mut options.ordered, SWITCH),
         of_handle: Some(|can| can.order_on_request),
     },

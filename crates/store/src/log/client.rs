@@ -137,6 +137,7 @@ impl<I: Index> engine::Session for LogClient<I> {
         let Some(range) = self.spine.in_order else {
             return Err(Error::Unsupported { what: "range scans" });
         };
+        self.spine.settle_known(pinned.to_read())?;
         Ok(range(&self.spine, pinned, from, to))
     }
 }

@@ -10,6 +10,7 @@ use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::Shard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
+use quipu_parts::sync::Waiter;
 
 /// Tag of a reference whose record is a tombstone. The index never holds one once recovery is over.
 pub(crate) const TOMBSTONE: u64 = 1;
@@ -87,15 +88,20 @@ impl<I: Index> Spine<I> {
 
     /// Publishes the client's write before last, if it is still parked.
     #[inline]
-    pub(super) fn publish_oldest(&self, guard: &Guard<'_>, shard: Shard, lag: &mut Lag) {
-        self.publish_own(guard, shard, lag.oldest());
+    pub(super) fn publish_oldest(
+        &self,
+        guard: &Guard<'_>,
+        shard: Shard,
+        lag: &mut Lag,
+    ) -> Result<(), Failed> {
+        self.publish_own(guard, shard, lag.oldest())
     }
 
     /// Publishes a write of this client that is still parked, or the later one that is parked in its place.
     #[inline]
-    fn publish_own(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Noted>) {
+    fn publish_own(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Noted>) -> Result<(), Failed> {
         let Entry { parked, more: Noted { sequence, is_tombstone }, key } = entry;
-        let Some(own) = parked.take() else { return };
+        let Some(own) = parked.take() else { return Ok(()) };
         let was_parked = self.stripes.finish(own.hash, |parked, newest| {
             // The number decides, not the place: another thread may have published the write since. Another
             // write of the key, with an expiry or without, may stand in its place by now.
@@ -110,9 +116,10 @@ impl<I: Index> Spine<I> {
             }
         });
         // Another thread may be publishing it: a walk would not wait for that, once the hash is written over.
-        if !was_parked && self.in_order.is_some() {
-            self.settle(guard, own.hash).unwrap_or_else(|failed| panic!("{failed}"));
+        if !was_parked && self.in_order.is_some() && self.twin != Some(Twin::PublisherNotAwaited) {
+            return self.settle(guard, own.hash).inspect_err(|_| entry.parked = Some(own));
         }
+        Ok(())
     }
 
     /// Prefetches the old record of the client's last parked write, whose index lines have arrived.
@@ -133,7 +140,8 @@ impl<I: Index> Spine<I> {
     pub(super) fn catch_up(&self, session: &mut Session) {
         let Session { participant, writers, lag } = session;
         let guard = participant.pin();
-        lag.catch_up(|entry| self.publish_own(&guard, writers.cold.shard, entry));
+        // A failure stays with the stripe, and is told by whoever looks for the key.
+        lag.catch_up(|entry| _ = self.publish_own(&guard, writers.cold.shard, entry));
     }
 
     /// Publishes the write that is parked for this hash, if there is one: every read begins with this.
@@ -146,8 +154,7 @@ impl<I: Index> Spine<I> {
         self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
     }
 
-    /// Publishes every write that is parked, for a walk in order.
-    #[inline]
+    /// Publishes every write that was parked before the call, for a walk in order.
     pub(super) fn settle_known(&self, guard: &Guard<'_>) -> Result<(), Failed> {
         if !self.publishes_late {
             return Ok(());
@@ -165,6 +172,11 @@ impl<I: Index> Spine<I> {
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
         let mourner = self.admission.mourner();
         assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
+        if self.twin == Some(Twin::PublisherNotAwaited) {
+            // The owner of the write and a walk have to come meanwhile.
+            let mut others = Waiter::default();
+            (0..200).for_each(|_| others.wait());
+        }
         let offset = self.heap.resolve(reference_of(parked.word));
         // SAFETY: parked records are whole and never change. Their segment is not reused before they are
         // published: compaction publishes the write that is parked for a record's key before it takes that

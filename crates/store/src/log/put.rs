@@ -105,7 +105,7 @@ impl<I: Index> Spine<I> {
             let guard = participant.pin();
             let room = self.index_room(&guard, 1, key.bytes.len());
             if self.publishes_late {
-                self.publish_oldest(&guard, writer.shard, lag);
+                self.publish_oldest(&guard, writer.shard, lag)?;
             }
             let stripe = self.lock(&guard, key.hash);
             if self.is_overwritten(&guard, &stripe, key, content) {

@@ -118,9 +118,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             };
             Walk::new(spine.index.scan_from(start))
         });
-        walk.next(spine, guard, |scan, words| {
-            spine.index.next_words(guard, scan, AT_ONCE, |word| words.push(word))
-        })
+        walk.next(spine, |scan, words| spine.index.next_words(guard, scan, AT_ONCE, |word| words.push(word)))
     }
 
     #[inline]
@@ -129,9 +127,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
         let walk = self
             .back
             .get_or_insert_with(|| Walk::new(spine.index.scan_back_from(to.as_ref().map(|key| &**key))));
-        walk.next(spine, guard, |scan, words| {
-            spine.index.prev_words(guard, scan, AT_ONCE, |word| words.push(word))
-        })
+        walk.next(spine, |scan, words| spine.index.prev_words(guard, scan, AT_ONCE, |word| words.push(word)))
     }
 }
 
@@ -166,13 +162,11 @@ impl<S> Walk<S> {
     fn next<I: Index>(
         &mut self,
         spine: &Spine<I>,
-        guard: &Guard<'_>,
         more: impl Fn(&mut S, &mut Vec<u64>) -> Result<bool, IndexError>,
     ) -> Result<Option<u64>, Error> {
         while self.next == self.words.len() {
             self.words.clear();
             self.next = 0;
-            spine.settle_known(guard)?;
             if !more(&mut self.scan, &mut self.words)? {
                 return Ok(None);
             }

@@ -3,7 +3,7 @@
 use super::settings::{Settings, in_batches};
 use crate::failure::{Failure, Outcome};
 use quipu::MediumKind;
-use quipu_lab::bench::{self, BenchError, Config};
+use quipu_lab::bench::{self, Config};
 use quipu_lab::size;
 use quipu_lab::workload::Workload;
 use std::path::{Path, PathBuf};
@@ -83,15 +83,7 @@ impl Args {
         let config = self.settings.apply(Config::default());
         let config = Config { roofline, batch, seconds, pool_size, levels, ..config };
         // Found out now and not after the workloads before it.
-        for workload in workloads.iter().filter(|workload| workload.scans()) {
-            if let Some(&design) = config.designs.iter().find(|design| !config.keeps_order(**design)) {
-                return Err(BenchError::NoOrder {
-                    design: design.to_string(),
-                    workload: workload.name.clone(),
-                }
-                .into());
-            }
-        }
+        workloads.iter().try_for_each(|workload| config.check_order(workload))?;
         let described: Vec<String> = workloads.iter().map(|workload| self.describe(workload)).collect();
         let same = described.windows(2).all(|pair| pair[0] == pair[1]);
         let described = if same { described.first().cloned() } else { None };

@@ -51,6 +51,11 @@ impl Builder {
         Builder { most_slots, memory: Arc::default() }
     }
 
+    /// The same, with all leaves in chunks, for tests.
+    pub(super) fn in_chunks(most_slots: usize) -> Builder {
+        Builder { most_slots, memory: Arc::new(Memory::eager()) }
+    }
+
     /// Entries of the largest new leaf.
     fn most(&self) -> usize {
         self.most_slots * DENSITY.0 / DENSITY.1

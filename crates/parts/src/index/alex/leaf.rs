@@ -138,7 +138,7 @@ impl Leaf {
         Leaf { version: Version::new(), model, slots, range, work, built }
     }
 
-    /// The slot where a slice stands. Asks for the lines that a change needs `TO_CHANGE` it.
+    /// The slot where a slice stands. With `TO_CHANGE`, also prefetches the lines that a change needs.
     #[inline]
     pub(super) fn find<const TO_CHANGE: bool>(&self, slice: u64) -> Option<usize> {
         let guess = self.model.predict(slice, self.slots.len());

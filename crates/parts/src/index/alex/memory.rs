@@ -3,9 +3,10 @@
 //!
 //! An allocator of the library `rlsf` divides chunks among them in constant time and joins what comes back.
 //! Chunks go with the last leaf of the index. Arrays of small leaves, and all of a small index, come from the
-//! system's allocator, which has no remainders that are the index's.
+//! system's allocator, so a small index pays for no chunk that is mostly empty.
 
-use super::slots::Block as SlotBlock;
+use super::leaf::MOST_SLOTS;
+use super::slots::{BLOCK, Block as SlotBlock};
 use crate::index::block::{Block, LARGE_PAGE};
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -18,13 +19,18 @@ use std::sync::Arc;
 const LARGE: usize = 16 << 10;
 /// An index has so many bytes of arrays before it takes chunks.
 const MUCH: u64 = 64 << 20;
-/// Bytes of a chunk: a multiple of the largest leaf's, and an end.
+/// Bytes of a chunk: a multiple of the largest leaf's with its note, and an end.
 const CHUNK: usize = 2 * LARGE_PAGE + 4096;
+#[cfg(not(loom))]
+const _: () = assert!(
+    (2 * LARGE_PAGE).is_multiple_of(MOST_SLOTS / BLOCK * size_of::<SlotBlock>() + NOTE),
+    "chunks are filled by the largest leaves"
+);
 
 /// Free memory by size: powers of two from 32 bytes to 32 megabytes, in 32 steps each.
 type Free = rlsf::Tlsf<'static, u32, u32, 20, { 1 << STEPS_LOG2 }>;
 const STEPS_LOG2: u32 = 5;
-/// Bytes that the allocator notes before an array, which begins at a multiple of so many.
+/// Bytes before an array for the allocator's note; arrays begin at multiples of it.
 const NOTE: usize = align_of::<SlotBlock>();
 
 /// The memory of the large leaves of an index.
@@ -33,6 +39,8 @@ pub(super) struct Memory {
     shared: SpinLock<Shared>,
     /// Bytes of all arrays, of whatever memory.
     used: AtomicU64,
+    /// All arrays lie in chunks.
+    is_eager: bool,
 }
 
 #[derive(Default)]
@@ -41,10 +49,12 @@ struct Shared {
     chunks: Vec<Block>,
 }
 
-// SAFETY: the lists of free memory lead into `chunks` alone, which belong to the same state.
-unsafe impl Send for Shared {}
-
 impl Memory {
+    /// Memory that has all arrays in chunks, for tests.
+    pub(super) fn eager() -> Memory {
+        Memory { is_eager: true, ..Memory::default() }
+    }
+
     /// Bytes of DRAM: of all chunks, and its own behind an `Arc`.
     pub(super) fn bytes(&self) -> usize {
         let chunks = &self.shared.lock().chunks;
@@ -55,16 +65,23 @@ impl Memory {
     }
 
     fn allocate(&self, layout: Layout) -> NonNull<u8> {
-        let mut shared = self.shared.lock();
-        let Shared { free, chunks } = &mut *shared;
-        if let Some(memory) = free.allocate(layout) {
-            return memory;
+        loop {
+            if let Some(memory) = self.shared.lock().free.allocate(layout) {
+                return memory;
+            }
+            // Made without the lock, and touched: the system clears its pages meanwhile.
+            let chunk = Block::new(CHUNK, LARGE_PAGE);
+            for at in (0..CHUNK).step_by(LARGE_PAGE) {
+                // SAFETY: a byte of the chunk, which nobody else knows of.
+                unsafe { chunk.base().add(at).write(0) };
+            }
+            let mut shared = self.shared.lock();
+            let memory = NonNull::slice_from_raw_parts(chunk.base(), CHUNK);
+            // SAFETY: the chunk is new, and is only dropped behind the lists, when all leaves have gone.
+            let added = unsafe { shared.free.insert_free_block_ptr(memory) };
+            debug_assert!(added.is_some(), "a chunk is more than its notes");
+            shared.chunks.push(chunk);
         }
-        let chunk = Block::new(CHUNK, LARGE_PAGE);
-        // SAFETY: the chunk is new, and is only dropped behind the lists, when all leaves have gone.
-        let added = unsafe { free.insert_free_block_ptr(NonNull::slice_from_raw_parts(chunk.base(), CHUNK)) };
-        chunks.push(chunk);
-        added.and_then(|_| free.allocate(layout)).expect("the largest leaf fits a chunk")
     }
 }
 
@@ -87,7 +104,7 @@ impl Blocks {
     pub(super) fn new(count: usize, memory: &Arc<Memory>) -> Blocks {
         let bytes = count * size_of::<SlotBlock>();
         let is_much = memory.used.load(Ordering::Relaxed) >= MUCH;
-        let blocks = Blocks::of(count, memory, bytes >= LARGE && is_much);
+        let blocks = Blocks::of(count, memory, memory.is_eager || bytes >= LARGE && is_much);
         memory.used.fetch_add(blocks.size(), Ordering::Relaxed);
         blocks
     }
@@ -103,10 +120,10 @@ impl Blocks {
             let blocks: Box<[SlotBlock]> = (0..count).map(|_| SlotBlock::gaps()).collect();
             return Blocks { first: NonNull::from(Box::leak(blocks)).cast(), count, memory, are_shared };
         }
-        // An array that comes back fits the next of its size only if that is one of the allocator's steps.
+        // A freed array can hold the next one of its size only if that size is a step of the allocator.
         let step = 1 << ((bytes + NOTE).ilog2() - STEPS_LOG2);
         let count = ((bytes + NOTE).next_multiple_of(step) - NOTE) / size_of::<SlotBlock>();
-        let layout = Layout::array::<SlotBlock>(count).expect("a leaf has a megabyte at most");
+        let layout = Layout::array::<SlotBlock>(count).expect("a leaf has half a megabyte at most");
         let first = memory.allocate(layout).cast::<SlotBlock>();
         for at in 0..count {
             // SAFETY: the memory is ours, and has room for so many.

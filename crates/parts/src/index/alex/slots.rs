@@ -124,8 +124,8 @@ impl Slots {
         prefetch(&raw const self.used[at / 64]);
     }
 
-    /// Slots of a block, and of all before it, whose slices are not above this one, where that is the last
-    /// block that begins with such a slice. All are compared, since a guess at the next branch fails often.
+    /// Slots of a block whose slices are not above this one, and all slots before the block. All of a block
+    /// are compared, since a guess at the next branch fails often.
     #[inline]
     fn above_in(&self, block: usize, slice: u64) -> usize {
         let is_below = |other: &AtomicU64| usize::from(other.load(Ordering::Relaxed) <= slice);

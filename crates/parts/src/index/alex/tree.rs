@@ -59,7 +59,8 @@ impl Tree {
         }
     }
 
-    /// The word of a slice, as it was at one moment. Asks for the lines that a change needs `TO_CHANGE` it.
+    /// The word of a slice, as it was at one moment. With `TO_CHANGE`, also prefetches the lines that a
+    /// change needs.
     #[inline]
     pub(super) fn find<'g, const TO_CHANGE: bool>(
         &'g self,

@@ -71,6 +71,11 @@ impl Alex {
         Alex::with_leaves(2 * LEAST_SLOTS)
     }
 
+    /// As [`tiny`](Alex::tiny), with its leaves where those of a large index are.
+    pub fn tiny_in_chunks() -> Alex {
+        Alex::of_entries(Vec::new(), 0, Size::of(Builder::in_chunks(2 * LEAST_SLOTS)))
+    }
+
     fn with_leaves(most_slots: usize) -> Alex {
         Alex::of_entries(Vec::new(), 0, Size::of(Builder::new(most_slots)))
     }
@@ -88,7 +93,7 @@ impl Alex {
     }
 
     /// The slot where a key stands, or the word of another one that shares its slice, or would be put; and
-    /// the word. Asks for the lines that a change needs if one is `TO_CHANGE` it.
+    /// the word. With `TO_CHANGE`, also prefetches the lines that a change needs.
     #[inline]
     fn slot<'g, 'k, const TO_CHANGE: bool>(
         &'g self,
