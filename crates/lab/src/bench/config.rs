@@ -139,8 +139,7 @@ pub(super) const ONE_CLIENT: &str =
 
 /// Whether a pool with these options keeps its keys in order.
 pub(super) fn keeps_order(design: Design, options: &Options) -> bool {
-    let can = design.can();
-    can.ordered || can.order_on_request && options.ordered
+    if options.ordered { design.can().when_ordered().ordered } else { design.can().ordered }
 }
 
 impl Config {

@@ -4,13 +4,13 @@
 use super::{Located, Placed, Session, Spine, reference_of};
 use crate::options::Twin;
 use crate::types::error::Error;
+use crate::walk::let_others_on;
 use quipu_parts::commit::{self, Entry, Failed, Parked, StripeGuard};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::Shard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
-use quipu_parts::sync::Waiter;
 
 /// Tag of a reference whose record is a tombstone. The index never holds one once recovery is over.
 pub(crate) const TOMBSTONE: u64 = 1;
@@ -174,8 +174,7 @@ impl<I: Index> Spine<I> {
         assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
         if self.twin == Some(Twin::PublisherNotAwaited) {
             // The owner of the write and a walk have to come meanwhile.
-            let mut others = Waiter::default();
-            (0..200).for_each(|_| others.wait());
+            let_others_on();
         }
         let offset = self.heap.resolve(reference_of(parked.word));
         // SAFETY: parked records are whole and never change. Their segment is not reused before they are

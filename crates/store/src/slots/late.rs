@@ -35,11 +35,11 @@
 
 use super::{SlotSession, SlotSpine};
 use crate::options::Twin;
+use crate::walk::let_others_on;
 use quipu_parts::commit::{self, Failed, Parked, StripeGuard, Taken};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Claim, Offset, Releasing, SlotHeap, TieBreak};
 use quipu_parts::index::cceh::{NodeMemory, Sighting};
-use quipu_parts::sync::Waiter;
 
 /// A client's puts that may be parked.
 pub(super) type Lag = commit::Lag<Seen>;
@@ -90,12 +90,6 @@ impl<'s> Earlier<'s> {
             let _ = claim.release_old(old);
         }
     }
-}
-
-/// Lets other threads of a simulation reach the gap that a broken store leaves.
-fn let_others_on() {
-    let mut others = Waiter::default();
-    (0..40).for_each(|_| others.wait());
 }
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {

@@ -9,11 +9,18 @@ pub(crate) mod proof;
 
 use crate::background::{Bell, Job, Progress};
 use crate::engine::Engine;
+use quipu_parts::sync::Waiter;
 use std::sync::Arc;
 
 /// Stripes of key locks: enough that writers of different keys seldom meet, few enough to stay in the L2
 /// cache.
 pub(crate) const STRIPES: usize = 4096;
+
+/// Lets other threads of a simulation reach the gap that a broken store leaves.
+pub(crate) fn let_others_on() {
+    let mut others = Waiter::default();
+    (0..40).for_each(|_| others.wait());
+}
 
 /// The job that compacts ahead of the writers of a walk, a step of `clean` at a time, and raises its clock
 /// ahead of them.
