@@ -47,13 +47,8 @@ pub(super) fn below(entries: &[Entry], slice: u64) -> usize {
 
 impl Builder {
     /// For leaves of so many slots at most.
-    pub(super) fn new(most_slots: usize) -> Builder {
-        Builder { most_slots, memory: Arc::default() }
-    }
-
-    /// The same, with all leaves in chunks, for tests.
-    pub(super) fn in_chunks(most_slots: usize) -> Builder {
-        Builder { most_slots, memory: Arc::new(Memory::eager()) }
+    pub(super) fn new(most_slots: usize, memory: Memory) -> Builder {
+        Builder { most_slots, memory: Arc::new(memory) }
     }
 
     /// Entries of the largest new leaf.

@@ -104,7 +104,8 @@ impl Blocks {
     pub(super) fn new(count: usize, memory: &Arc<Memory>) -> Blocks {
         let bytes = count * size_of::<SlotBlock>();
         let is_much = memory.used.load(Ordering::Relaxed) >= MUCH;
-        let blocks = Blocks::of(count, memory, memory.is_eager || bytes >= LARGE && is_much);
+        let are_shared = memory.is_eager || bytes >= LARGE && is_much;
+        let blocks = if are_shared { Blocks::in_chunk(bytes, memory) } else { Blocks::alone(count, memory) };
         memory.used.fetch_add(blocks.size(), Ordering::Relaxed);
         blocks
     }
@@ -113,13 +114,13 @@ impl Blocks {
         size_of_val::<[SlotBlock]>(self) as u64
     }
 
-    fn of(count: usize, memory: &Arc<Memory>, are_shared: bool) -> Blocks {
-        let bytes = count * size_of::<SlotBlock>();
-        let memory = Arc::clone(memory);
-        if !are_shared {
-            let blocks: Box<[SlotBlock]> = (0..count).map(|_| SlotBlock::gaps()).collect();
-            return Blocks { first: NonNull::from(Box::leak(blocks)).cast(), count, memory, are_shared };
-        }
+    fn alone(count: usize, memory: &Arc<Memory>) -> Blocks {
+        let blocks: Box<[SlotBlock]> = (0..count).map(|_| SlotBlock::gaps()).collect();
+        let first = NonNull::from(Box::leak(blocks)).cast();
+        Blocks { first, count, memory: Arc::clone(memory), are_shared: false }
+    }
+
+    fn in_chunk(bytes: usize, memory: &Arc<Memory>) -> Blocks {
         // A freed array can hold the next one of its size only if that size is a step of the allocator.
         let step = 1 << ((bytes + NOTE).ilog2() - STEPS_LOG2);
         let count = ((bytes + NOTE).next_multiple_of(step) - NOTE) / size_of::<SlotBlock>();
@@ -129,7 +130,7 @@ impl Blocks {
             // SAFETY: the memory is ours, and has room for so many.
             unsafe { first.add(at).write(SlotBlock::gaps()) };
         }
-        Blocks { first, count, memory, are_shared }
+        Blocks { first, count, memory: Arc::clone(memory), are_shared: true }
     }
 
     /// Whether they lie in the memory that leaves share.
@@ -174,12 +175,8 @@ mod tests {
 
     #[test]
     fn arrays_are_their_own_and_come_back_to_where_they_were() {
-        let memory = Arc::<Memory>::default();
-        let shared = |count| {
-            let blocks = Blocks::of(count, &memory, true);
-            memory.used.fetch_add(blocks.size(), Ordering::Relaxed);
-            blocks
-        };
+        let memory = Arc::new(Memory::eager());
+        let shared = |count| Blocks::new(count, &memory);
         let sizes = [128, 1000, 4095, 129, 2222, 777, 3000];
         let mut arrays: Vec<Blocks> = (0..60).map(|at| shared(sizes[at % sizes.len()])).collect();
         let mut ranges: Vec<_> = arrays.iter().map(|blocks| blocks.as_ptr_range()).collect();

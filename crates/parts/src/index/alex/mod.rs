@@ -28,7 +28,7 @@
 //! *Readers* lock nothing. They look at the version of a leaf before and after (`version`), and at nothing
 //! of inner nodes but the child: a leaf that has left the tree says so. *Writers* lock the leaf. But a new
 //! word for a key is one compare-and-swap without a lock: words move only by being taken out first, so a
-//! word is where its key is (`slots`; `memory`).
+//! word is where its key is (`slots`).
 //!
 //! Leaves are never merged, and layers stay. `docs/PAPERS.md` lists the deviations from the paper.
 

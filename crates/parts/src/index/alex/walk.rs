@@ -4,6 +4,7 @@ use super::build::Builder;
 use super::key::{Path, Step, Target, own, target, with, with_end};
 use super::layer::Layer;
 use super::leaf::{Entry, LEAST_SLOTS, MOST_SLOTS};
+use super::memory::Memory;
 use super::slots::Found;
 use super::tree::{Size, Tree};
 use crate::epoch::Guard;
@@ -63,26 +64,26 @@ impl<'g> Level<'g> {
 impl Alex {
     /// An empty index.
     pub fn new() -> Alex {
-        Alex::with_leaves(MOST_SLOTS)
+        Alex::with_leaves(MOST_SLOTS, Memory::default())
     }
 
     /// An empty index with leaves so small that tests see them cut.
     pub fn tiny() -> Alex {
-        Alex::with_leaves(2 * LEAST_SLOTS)
+        Alex::with_leaves(2 * LEAST_SLOTS, Memory::default())
     }
 
     /// As [`tiny`](Alex::tiny), with its leaves where those of a large index are.
     pub fn tiny_in_chunks() -> Alex {
-        Alex::of_entries(Vec::new(), 0, Size::of(Builder::in_chunks(2 * LEAST_SLOTS)))
+        Alex::with_leaves(2 * LEAST_SLOTS, Memory::eager())
     }
 
-    fn with_leaves(most_slots: usize) -> Alex {
-        Alex::of_entries(Vec::new(), 0, Size::of(Builder::new(most_slots)))
+    fn with_leaves(most_slots: usize, memory: Memory) -> Alex {
+        Alex::of_entries(Vec::new(), 0, Size::of(Builder::new(most_slots, memory)))
     }
 
     /// The size of an index without nodes.
     pub(super) fn size() -> Size {
-        Size::of(Builder::new(MOST_SLOTS))
+        Size::of(Builder::new(MOST_SLOTS, Memory::default()))
     }
 
     /// An index of these slots, in order, with so many keys in all.
