@@ -37,6 +37,7 @@ pub mod designs;
 mod engine;
 mod log;
 mod options;
+mod points;
 mod settings;
 mod slots;
 mod tiered;

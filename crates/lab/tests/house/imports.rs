@@ -39,6 +39,7 @@ pub const FLOORS: &[(&str, &[&[&str]])] = &[
             &["options"],
             &["engine"],
             &["walk"],
+            &["points"],
             &["log", "slots", "tiered"],
             &["designs"],
             &["api"],

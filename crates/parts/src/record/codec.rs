@@ -125,15 +125,15 @@ pub fn frame_len<'a>(contents: impl Iterator<Item = Content<'a>>) -> u64 {
 /// Writes a record without check and sequence number, and zeros behind it.
 #[inline]
 fn write_record(record: &mut [u8], content: &Content<'_>) {
-    let Content { key, value, expires, hint, .. } = *content;
+    let Content { key, value, expires, hint, parent, .. } = *content;
     debug_assert!(hint >> HINT_BITS == 0, "it has more bits than a hint");
+    debug_assert!(hint == 0 || parent.is_none(), "a record has one of both");
     record[..HEADER as usize].copy_from_slice(content.header().as_bytes());
     let mut key_at = HEADER as usize;
-    if expires | hint != 0 {
-        for field in [expires, hint].into_iter().filter(|field| *field != 0) {
-            record[key_at..key_at + 8].copy_from_slice(&field.to_le_bytes());
-            key_at += 8;
-        }
+    let expiry = (expires != 0).then_some(expires);
+    for field in [expiry, content.leading().map(|(_, word)| word)].into_iter().flatten() {
+        record[key_at..key_at + 8].copy_from_slice(&field.to_le_bytes());
+        key_at += 8;
     }
     let value_at = key_at + key.len();
     let end = value_at + value.len();

@@ -32,7 +32,7 @@ pub struct Header {
     pub sequence: U64,
     /// A [`Kind`].
     pub kind: u8,
-    /// Which optional fields follow: [`EXPIRES`], [`HINT`], both or none. Any other bit makes the record
+    /// Which optional fields follow, and [`COPY`]. A bit that this version does not know makes the record
     /// unknown.
     pub flags: u8,
     /// Bytes of the key, at least 1.
@@ -68,6 +68,18 @@ pub const HINT_BITS: u32 = 48;
 
 /// Bytes of the optional field for the hint.
 pub const HINT_FIELD: u64 = 8;
+
+/// Flag of a record in a file of Nlog (NStore section III-D, `h_addr`): it names the record of its key before
+/// it. The field stands where a hint would, its bytes count like those of a hint, and no record has both.
+pub const PARENT: u8 = 4;
+
+/// Flag of a record with a [`PARENT`] that a cleaner has copied. Its parent is its original, which has the
+/// same number.
+pub const COPY: u8 = 8;
+
+/// The flags that stand for a field of [`HINT_FIELD`] bytes in front of the key, of which a record has one at
+/// most.
+pub(super) const LEADING: u8 = HINT | PARENT;
 
 /// The meaning of a record. The numbers are frozen. Numbers in between are reserved for range tombstones,
 /// merges, transactions and typed values, and are refused until they are defined.
@@ -126,23 +138,35 @@ impl Header {
         self.kind == Kind::Large as u8
     }
 
+    /// Whether a cleaner has made this record of another one, its parent.
+    pub fn is_copy(&self) -> bool {
+        self.flags & COPY != 0
+    }
+
     /// Offset of the hint in the record if there is one: behind the expiry.
     #[inline]
     pub(super) fn hint_offset(&self) -> u64 {
         HEADER + u64::from(self.flags & EXPIRES) * EXPIRY_FIELD
     }
 
-    /// Bytes of the hint's field; zero without a hint.
+    /// Bytes of the field of the hint or of the parent; zero without either.
     #[inline]
-    pub(super) fn hint_field(&self) -> u64 {
-        u64::from(self.flags & HINT) * (HINT_FIELD / HINT as u64)
+    pub(super) fn leading_field(&self) -> u64 {
+        leading_field(u64::from(self.flags))
     }
 
     /// Offset of the key in the record: behind the optional fields.
     #[inline]
     pub(super) fn key_offset(&self) -> u64 {
-        self.hint_offset() + self.hint_field()
+        self.hint_offset() + self.leading_field()
     }
+}
+
+/// Bytes of the field of the hint or of the parent with these flags, of which one at most is set.
+#[inline(always)]
+pub(super) fn leading_field(flags: u64) -> u64 {
+    // 2 and 4 become 8.
+    ((flags & LEADING as u64) + HINT as u64) << 1 & !(HINT_FIELD - 1)
 }
 
 /// The content of a record, before it has a place.
@@ -158,19 +182,48 @@ pub struct Content<'a> {
     pub expires: u64,
     /// Where the index has the key, in [`HINT_BITS`] bits; 0 for no hint. A record of a frame has none.
     pub hint: u64,
+    /// The record of the key before, for a record that has [`PARENT`] in place of a hint.
+    pub parent: Option<Parent>,
+}
+
+/// The record of a key before another one, as that one names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// There is none, or this is the word of it.
+    Before(u64),
+    /// The record is a copy of the one of this word.
+    Original(u64),
+}
+
+impl Parent {
+    /// The word; 0 for none.
+    #[inline]
+    pub fn word(self) -> u64 {
+        match self {
+            Parent::Before(word) | Parent::Original(word) => word,
+        }
+    }
+
+    #[inline]
+    fn flags(self) -> u8 {
+        match self {
+            Parent::Before(_) => PARENT,
+            Parent::Original(_) => PARENT | COPY,
+        }
+    }
 }
 
 impl<'a> Content<'a> {
     /// A value that does not expire, without a hint.
     #[inline]
     pub fn value(key: &'a [u8], value: &'a [u8]) -> Content<'a> {
-        Content { kind: Kind::Value, key, value, expires: 0, hint: 0 }
+        Content { kind: Kind::Value, key, value, expires: 0, hint: 0, parent: None }
     }
 
     /// A deletion.
     #[inline]
     pub fn tombstone(key: &'a [u8]) -> Content<'a> {
-        Content { kind: Kind::Tombstone, key, value: &[], expires: 0, hint: 0 }
+        Content { kind: Kind::Tombstone, ..Content::value(key, &[]) }
     }
 
     /// Bytes that the record will take, padding included.
@@ -182,13 +235,23 @@ impl<'a> Content<'a> {
     /// Its header, without check and sequence number.
     #[inline]
     pub(super) fn header(&self) -> Header {
+        let flags = u8::from(self.expires != 0) * EXPIRES + self.leading().map_or(0, |(flags, _)| flags);
         Header {
             check: 0.into(),
             sequence: 0.into(),
             kind: self.kind as u8,
-            flags: u8::from(self.expires != 0) * EXPIRES + u8::from(self.hint != 0) * HINT,
+            flags,
             key_len: (self.key.len() as u16).into(),
-            value_len: (self.value.len() as u32 + u32::from(self.hint != 0) * HINT_FIELD as u32).into(),
+            value_len: (self.value.len() as u32 + leading_field(u64::from(flags)) as u32).into(),
+        }
+    }
+
+    /// The flags and the word of its hint or of its parent, if it has one.
+    #[inline]
+    pub(super) fn leading(&self) -> Option<(u8, u64)> {
+        match self.parent {
+            Some(parent) => Some((parent.flags(), parent.word())),
+            None => (self.hint != 0).then_some((HINT, self.hint)),
         }
     }
 }

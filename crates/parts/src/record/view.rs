@@ -2,8 +2,8 @@
 
 use super::certify::{Certifier, LifeKey};
 use super::layout::{
-    EXPIRES, FLAGS_SHIFT, HEADER, HINT, HINT_BITS, HINT_FIELD, Header, KEY_LEN_SHIFT, Kind, LENGTHS,
-    VALUE_LEN_SHIFT,
+    COPY, EXPIRES, FLAGS_SHIFT, HEADER, HINT, HINT_BITS, HINT_FIELD, Header, KEY_LEN_SHIFT, Kind, LEADING,
+    LENGTHS, PARENT, VALUE_LEN_SHIFT, leading_field,
 };
 use quipu_medium::Region;
 use zerocopy::FromBytes;
@@ -36,6 +36,9 @@ pub struct RecordView<'a> {
     pub expires: u64,
     /// Where the index had the key when this was written; 0 if unknown. It may be stale.
     pub hint: u64,
+    /// The word of the record of its key before it, if this names one: of its original, if it is a
+    /// [copy](Header::is_copy).
+    pub parent: u64,
 }
 
 impl<'a> RecordView<'a> {
@@ -63,16 +66,16 @@ impl<'a> RecordView<'a> {
         let head = unsafe { region.bytes_in_pieces(offset, HEADER) }?;
         let (_, lengths) = head.split_last_chunk()?;
         let lengths = u64::from_le_bytes(*lengths);
-        let hint_len = (lengths >> FLAGS_SHIFT & u64::from(HINT)) * (HINT_FIELD / u64::from(HINT));
+        let leading = leading_field(lengths >> FLAGS_SHIFT);
         let (plain, key_len) = (Kind::Value as u64, key.len() as u64);
-        let expected = plain | lengths & u64::from(HINT) << FLAGS_SHIFT | key_len << KEY_LEN_SHIFT;
+        let expected = plain | lengths & u64::from(LEADING | COPY) << FLAGS_SHIFT | key_len << KEY_LEN_SHIFT;
         let read = offset + LENGTHS.start;
         if lengths & u64::from(u32::MAX) != expected {
             region.note_read(read, HEADER - LENGTHS.start);
             return None;
         }
-        let len = key_len + (lengths >> VALUE_LEN_SHIFT).checked_sub(hint_len)?;
-        let start = offset + HEADER + hint_len;
+        let len = key_len + (lengths >> VALUE_LEN_SHIFT).checked_sub(leading)?;
+        let start = offset + HEADER + leading;
         // SAFETY: forwarded.
         let (found, value) = unsafe { region.bytes_in_pieces(start, len) }?.split_at(key.len());
         region.note_read(read, start + len - read);
@@ -92,8 +95,8 @@ impl<'a> RecordView<'a> {
             })
         }?;
         let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
-        let Fields { expires, hint, rest: key, .. } = split_fields(header, rest)?;
-        Some(RecordView { header, key, value: &[], expires, hint })
+        let Fields { expires, hint, parent, rest: key, .. } = split_fields(header, rest)?;
+        Some(RecordView { header, key, value: &[], expires, hint, parent })
     }
 
     /// Reads and proves the record at the start of `bytes`, which stand at `offset` of a segment of this life
@@ -133,7 +136,23 @@ impl<'a> RecordView<'a> {
     pub fn member(bytes: &'a [u8]) -> Option<RecordView<'a>> {
         let header = split(bytes)?;
         let view = RecordView::known(bytes.get(..header.record_len() as usize)?).ok()?;
-        (matches!(view.kind(), Kind::Value | Kind::Tombstone) && header.flags & HINT == 0).then_some(view)
+        (matches!(view.kind(), Kind::Value | Kind::Tombstone) && header.flags & LEADING == 0).then_some(view)
+    }
+
+    /// The check that marks a record as void, of which these are the first [`HEADER`] bytes. The mark proves
+    /// number, kind and lengths: the bytes of the record can be passed over, and never count.
+    pub fn mark_of(head: &[u8; HEADER as usize], certifier: &Certifier, life: LifeKey, offset: u64) -> u64 {
+        let mut marked = *head;
+        marked[..size_of::<u64>()].copy_from_slice(b"is void.");
+        certifier.check(life, offset, &marked)
+    }
+
+    /// Whether the bytes begin with a record that was marked as void here, in this life.
+    pub fn is_marked(bytes: &[u8], certifier: &Certifier, life: LifeKey, offset: u64) -> bool {
+        let Some(head) = bytes.first_chunk() else { return false };
+        let is_marked =
+            |header: &Header| header.check.get() == RecordView::mark_of(head, certifier, life, offset);
+        split(bytes).is_some_and(is_marked)
     }
 
     /// Reads an unproved record at the start of `bytes`, to report what may be lost.
@@ -168,11 +187,11 @@ impl<'a> RecordView<'a> {
     #[inline]
     fn parse(bytes: &'a [u8]) -> Option<RecordView<'a>> {
         let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
-        let Fields { expires, hint, hint_len, rest } = split_fields(header, rest)?;
+        let Fields { expires, hint, parent, leading, rest } = split_fields(header, rest)?;
         let (key, rest) = rest.split_at_checked(header.key_len.get() as usize)?;
-        let value_len = u64::from(header.value_len.get()).checked_sub(hint_len)?;
+        let value_len = u64::from(header.value_len.get()).checked_sub(leading)?;
         let value = rest.get(..value_len as usize)?;
-        Some(RecordView { header, key, value, expires, hint })
+        Some(RecordView { header, key, value, expires, hint, parent })
     }
 
     /// The meaning of the record. Only for records that were certified or published.
@@ -205,9 +224,14 @@ fn split(bytes: &[u8]) -> Option<&Header> {
 /// Whether this version knows this kind with these flags and a key of this length.
 fn is_known(header: &Header) -> bool {
     Kind::from_byte(header.kind).is_some_and(|kind| {
-        let allowed = if matches!(kind, Kind::Value | Kind::Large) { EXPIRES | HINT } else { 0 };
-        let has_no_key = matches!(kind, Kind::Void | Kind::Frame);
-        header.flags & !allowed == 0 && (header.key_len.get() == 0) == has_no_key
+        const NAMES_ORIGINAL: u8 = PARENT | COPY;
+        let are_known = match kind {
+            Kind::Value => matches!(header.flags & !EXPIRES, 0 | HINT | PARENT | NAMES_ORIGINAL),
+            Kind::Large => matches!(header.flags & !EXPIRES, 0 | HINT),
+            Kind::Tombstone => matches!(header.flags, 0 | PARENT),
+            Kind::Frame | Kind::Void | Kind::Range => header.flags == 0,
+        };
+        are_known && (header.key_len.get() == 0) == matches!(kind, Kind::Void | Kind::Frame)
     })
 }
 
@@ -216,23 +240,25 @@ fn is_known(header: &Header) -> bool {
 struct Fields<'a> {
     expires: u64,
     hint: u64,
-    /// Bytes of the hint, which count in the length of the value.
-    hint_len: u64,
+    parent: u64,
+    /// Bytes of hint or parent, which count in the length of the value.
+    leading: u64,
     rest: &'a [u8],
 }
 
 #[inline]
 fn split_fields<'a>(header: &Header, rest: &'a [u8]) -> Option<Fields<'a>> {
     let mut fields = Fields { rest, ..Fields::default() };
-    if header.flags & (EXPIRES | HINT) == 0 {
+    if header.flags & (EXPIRES | LEADING) == 0 {
         return Some(fields);
     }
     if header.flags & EXPIRES != 0 {
         fields.expires = fields.take()?;
     }
-    if header.flags & HINT != 0 {
-        fields.hint = fields.take()?;
-        fields.hint_len = HINT_FIELD;
+    let is_parent = header.flags & PARENT != 0;
+    if header.flags & LEADING != 0 {
+        *(if is_parent { &mut fields.parent } else { &mut fields.hint }) = fields.take()?;
+        fields.leading = HINT_FIELD;
     }
     Some(fields)
 }

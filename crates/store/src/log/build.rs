@@ -1,13 +1,13 @@
 //! Putting a log store together: its index, and what its design chooses besides.
 
 use super::checkpoint::{self, Loaded};
-use super::client::RangeOf;
 use super::eliminate::Elimination;
 use super::recovery;
 use super::rooted::Rooted;
 use super::{Compactor, Spine, workers_of};
 use crate::engine::site::{How, Opened, Site};
 use crate::options::Twin;
+use crate::points::{self, Core, RangeOf};
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
@@ -132,21 +132,23 @@ impl<I: Index> LogParts<I> {
         let piece = if techniques.batch { PIECE } else { 1 };
         Spine {
             compactor: Compactor::new(&heap, &epochs, workers(site), piece),
-            heap,
-            index,
-            stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
-            epochs,
-            admission: Arc::default(),
+            core: Core {
+                heap,
+                index,
+                stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
+                epochs,
+                admission: Arc::default(),
+                sizes_in_words: techniques.reduce,
+                verifies: options.verify_reads,
+                in_order: self.in_order,
+                twin: testing.twin,
+            },
             publishes_late: self.publishes_late && options.late,
             roster: Roster::default(),
-            sizes_in_words: techniques.reduce,
             hot,
             gives_hints: techniques.shortcut == Shortcut::On,
-            verifies: options.verify_reads,
             elimination: Elimination::new(options.eliminate && self.eliminates),
-            in_order: self.in_order,
             save: self.checkpoints.as_ref().map(|checkpoints| checkpoints.save),
-            twin: testing.twin,
         }
     }
 }
@@ -154,7 +156,7 @@ impl<I: Index> LogParts<I> {
 impl<I: BothWays> LogParts<I> {
     /// This store with its keys in their order.
     pub(crate) const fn ordered(self) -> LogParts<I> {
-        LogParts { in_order: Some(super::client::range_of::<I>), ..self }
+        LogParts { in_order: Some(points::range_of::<I>), ..self }
     }
 }
 

@@ -5,7 +5,8 @@
 
 mod lost;
 
-use crate::log::{Batch, Spine, reference_of};
+use crate::log::Spine;
+use crate::points::{Batch, reference_of};
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
 use crate::walk::proof::damage_of_space;

@@ -1,14 +1,13 @@
 //! A log store as its clients see it: where the types of the walk end.
 
-use super::scan::Ordered;
 use super::{Session as Own, Spine};
 use crate::engine::{self, Decide, Engine, Head, Pinned, Removal};
+use crate::points::{self, Points};
 use crate::types::batch::WriteBatch;
-use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::{KeyItem, Pair};
 use quipu_medium::Node;
-use quipu_parts::index::{BothWays, Index};
+use quipu_parts::index::Index;
 use quipu_parts::record::Content;
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -96,17 +95,11 @@ impl<I: Index> engine::Session for LogClient<I> {
     }
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
-        let guard = pinned.to_read();
-        let record = self.spine.get::<true>(guard, key)?;
-        record.map(|record| self.spine.value(guard, &record)).transpose()
+        points::get(&*self.spine, pinned, key)
     }
 
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
-        let record = self.spine.get::<false>(pinned.to_read(), key)?;
-        Ok(record.map(|record| Head {
-            expiry: Expiry::of_field(record.expires),
-            version: Some(record.header.sequence.get()),
-        }))
+        points::head(&*self.spine, pinned, key)
     }
 
     fn has_versions(&self) -> bool {
@@ -138,24 +131,6 @@ impl<I: Index> engine::Session for LogClient<I> {
             return Err(Error::Unsupported { what: "range scans" });
         };
         self.spine.settle_known(pinned.to_read())?;
-        Ok(range(&self.spine, pinned, from, to))
+        Ok(range(self.spine.core(), pinned, from, to))
     }
-}
-
-/// The ordered walk of a store whose index keeps an order.
-pub(crate) type RangeOf<I> = for<'g> fn(
-    &'g Spine<I>,
-    &'g Pinned<'g>,
-    Bound<Cow<'g, [u8]>>,
-    Bound<Cow<'g, [u8]>>,
-) -> Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>;
-
-/// The ordered walk for any such index.
-pub(super) fn range_of<'g, I: BothWays>(
-    spine: &'g Spine<I>,
-    pinned: &'g Pinned<'g>,
-    from: Bound<Cow<'g, [u8]>>,
-    to: Bound<Cow<'g, [u8]>>,
-) -> Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g> {
-    Box::new(Ordered::new(spine, pinned.to_read(), from, to))
 }

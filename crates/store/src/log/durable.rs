@@ -13,8 +13,9 @@
 //! Compaction first surveys the segments of an earlier run for dead records: see [`LogHeap::take_over`] and
 //! the module behind it, which has the argument.
 
-use super::{Session, Spine, Writer, reference_of};
+use super::{Session, Spine, Writer};
 use crate::log::recovery::MOST_EFFORT;
+use crate::points::reference_of;
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 #[cfg(doc)]

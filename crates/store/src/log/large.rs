@@ -6,8 +6,9 @@
 //! read, and zones that are freed when the head is superseded. The next writer that makes room frees them, as
 //! soon as no reader is left that could have seen the head.
 
-use super::{Located, Session, Spine, Writer, reference_of};
+use super::{Session, Spine, Writer};
 use crate::options::Twin;
+use crate::points::{Located, reference_of};
 use crate::types::error::Error;
 use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
@@ -16,18 +17,11 @@ use quipu_parts::heap::segments::{Shard, Use};
 use quipu_parts::heap::values::{NewValue, ValueZones};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Header, Kind, RecordView, padded};
-use std::borrow::Cow;
 
 /// Longest value of any pool. Its head, with zones of 64 KiB and more, is still short.
 const VALUE_MAX: u64 = 1 << 30;
 
 impl<I: Index> Spine<I> {
-    /// Longest value that stands in its record: a quarter of a segment. A larger one has zones of its own.
-    #[inline]
-    pub(crate) fn inline_limit(&self) -> u64 {
-        self.heap.space().zone_size() / 4
-    }
-
     /// Longest value of this pool: its head is a record like others, and it must fit the pool.
     pub(crate) fn value_limit(&self) -> u64 {
         if I::DURABLE {
@@ -40,44 +34,6 @@ impl<I: Index> Spine<I> {
     #[inline]
     pub(super) fn is_large(&self, value: &[u8]) -> bool {
         value.len() as u64 > self.inline_limit()
-    }
-
-    /// The value of a record: in place, or assembled if it is large.
-    #[inline]
-    pub(crate) fn value<'g>(
-        &'g self,
-        guard: &'g Guard<'_>,
-        record: &RecordView<'g>,
-    ) -> Result<Cow<'g, [u8]>, Error> {
-        if record.is_large() { self.assemble(guard, record).map(Cow::Owned) } else { Ok(record.value.into()) }
-    }
-
-    /// The large value that a record names, assembled.
-    #[cold]
-    pub(crate) fn assemble(&self, guard: &Guard<'_>, record: &RecordView<'_>) -> Result<Vec<u8>, Error> {
-        let mut value = Vec::new();
-        self.append_large(guard, record, &mut value)?;
-        Ok(value)
-    }
-
-    /// Appends the large value that a record names.
-    #[cold]
-    pub(crate) fn append_large(
-        &self,
-        _guard: &Guard<'_>,
-        record: &RecordView<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
-        let value = self.heap.large_value(record.value);
-        // SAFETY: the index named the head while the guard was pinned, which keeps the value's zones from
-        // reuse.
-        value.and_then(|value| unsafe { value.read(out) }).ok_or_else(|| {
-            let what = format!("the large value of the key {}", record.key.escape_ascii());
-            let zone = value.and_then(|value| value.first_zone());
-            let offset = zone.map_or(0, |zone| self.heap.space().zone_offset(zone));
-            let len = value.map_or(0, |value| value.value_len());
-            Error::damaged(what, offset, len)
-        })
     }
 
     /// Gives a key a large value, without a look at the old one.

@@ -1,8 +1,9 @@
 //! Writes that look at the old record under the key's lock, and decide on it.
 
 use super::put::purpose_of;
-use super::{Located, Session, Spine, reference_of};
+use super::{Session, Spine};
 use crate::engine::{Decide, Decision};
+use crate::points::{Located, reference_of};
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;

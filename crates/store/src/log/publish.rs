@@ -1,25 +1,16 @@
 //! The last beats of a write: made durable, and published now or late (the protocols:
 //! [`quipu_parts::commit`]).
 
-use super::{Located, Placed, Session, Spine, reference_of};
+use super::{Placed, Session, Spine};
 use crate::options::Twin;
+use crate::points::{Located, Points, TOMBSTONE, reference_of};
 use crate::types::error::Error;
 use crate::walk::let_others_on;
 use quipu_parts::commit::{self, Entry, Failed, Parked, StripeGuard};
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::Shard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
-
-/// Tag of a reference whose record is a tombstone. The index never holds one once recovery is over.
-pub(crate) const TOMBSTONE: u64 = 1;
-
-/// A reference that tells whether its record is a tombstone.
-#[inline]
-pub(crate) fn tagged(reference: Reference, kind: Kind) -> Reference {
-    if kind == Kind::Tombstone { reference.with_tag(TOMBSTONE) } else { reference }
-}
 
 /// A client's writes that may be parked.
 pub(crate) type Lag = commit::Lag<Noted>;
@@ -144,9 +135,9 @@ impl<I: Index> Spine<I> {
         lag.catch_up(|entry| _ = self.publish_own(&guard, writers.cold.shard, entry));
     }
 
-    /// Publishes the write that is parked for this hash, if there is one: every read begins with this.
-    #[inline]
-    pub(crate) fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
+    /// Publishes the write that is parked for this hash, if there is one.
+    #[inline(always)]
+    pub(super) fn publish_waiting(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
         if !I::NEVER_FAILS {
             // Then no write is parked.
             return Ok(());
@@ -219,7 +210,7 @@ impl<I: Index> Spine<I> {
         let changed = if reference_of(word).tag() == TOMBSTONE {
             self.index.take(guard, key, near, matches)
         } else {
-            self.index.upsert(guard, key, word, near, matches, self)
+            self.index.upsert(guard, key, word, near, matches, &self.core)
         };
         let old = changed.inspect_err(|_| self.release(guard, shard, word, None))?;
         if let Some(old) = old {

@@ -15,10 +15,11 @@ mod values;
 use crate::background;
 use crate::engine::site::Existing;
 use crate::engine::site::Holes;
+use crate::log::Spine;
 use crate::log::checkpoint::Loaded;
 use crate::log::salvage;
-use crate::log::{Spine, TOMBSTONE, reference_of};
 use crate::options::Twin;
+use crate::points::{TOMBSTONE, reference_of};
 use crate::types::error::{DamagedPlace, Error, damaged_at};
 use crate::types::reports::RecoveryReport;
 use crate::walk::proof::{all_damage, drawn_end, refuse_number};
@@ -58,7 +59,7 @@ pub(crate) fn resume<I: Imaged>(
 ) -> RecoveryReport {
     let segments = loaded.adopt(spine);
     if spine.twin == Some(Twin::LengthBelieved) {
-        spine.heap.believe_lengths();
+        spine.core.heap.believe_lengths();
     }
     spine.heap.space().repair(&mut space);
     RecoveryReport {
@@ -348,7 +349,7 @@ impl<I: Index> Spine<I> {
         let _stripe = self.lock(guard, hash);
         match self.locate::<false>(guard, key)? {
             None => {
-                self.index.upsert(guard, key, word, None, |_| false, self)?;
+                self.index.upsert(guard, key, word, None, |_| false, &self.core)?;
             }
             Some(old) if rank(&old.record, false) < rank(&record, sealed) => {
                 let done = self.index.replace(guard, key, old.word, word)?;

@@ -8,7 +8,8 @@
 use super::recovery::{self, Findings};
 use crate::engine::Engine;
 use crate::engine::site::Holes;
-use crate::log::{Batch, Spine};
+use crate::log::Spine;
+use crate::points::Batch;
 use crate::types::error::{Damage, Error};
 use crate::types::reports::{Instead, LostKey, SalvageReport};
 use crate::walk::proof::places_of;

@@ -12,6 +12,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const FIRST_RECORD: u64 = 64;
 
 pub(super) const END_MARK: u64 = 40;
+/// Offsets of the words that only files of [`crate::heap::nlog`] have.
+const CLUSTER: u64 = 48;
+pub(in crate::heap) const HIGH_WATER: u64 = 56;
 
 /// The use of a committed zone, which the magic of its header tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +45,14 @@ pub struct SegmentHeader {
     run: U64,
     nonce: U64,
     end_mark: U64,
-    reserved_tail: [u8; 16],
+    cluster: U64,
+    high_water: U64,
 }
 
 const _: () = assert!(size_of::<SegmentHeader>() == FIRST_RECORD as usize);
 const _: () = assert!(std::mem::offset_of!(SegmentHeader, end_mark) == END_MARK as usize);
+const _: () = assert!(std::mem::offset_of!(SegmentHeader, cluster) == CLUSTER as usize);
+const _: () = assert!(std::mem::offset_of!(SegmentHeader, high_water) == HIGH_WATER as usize);
 
 impl SegmentHeader {
     /// The header of a zone that begins a life.
@@ -66,10 +72,18 @@ impl SegmentHeader {
             run: run.into(),
             nonce: nonce.into(),
             end_mark: 0.into(),
-            reserved_tail: [0; 16],
+            cluster: 0.into(),
+            high_water: 0.into(),
         };
         header.check.set(header.expected_check(certifier));
         header
+    }
+
+    /// The same with the words of a file of [`crate::heap::nlog`], which prove themselves.
+    pub(in crate::heap) fn of_file(mut self, cluster: u64, high_water: u64) -> SegmentHeader {
+        self.cluster.set(cluster);
+        self.high_water.set(high_water);
+        self
     }
 
     fn expected_check(&self, certifier: &Certifier) -> u64 {
@@ -115,6 +129,11 @@ impl SegmentHeader {
     pub(super) fn end_mark(&self) -> u64 {
         self.end_mark.get()
     }
+
+    /// The words that only files of [`crate::heap::nlog`] have: that of the cluster, and the high water.
+    pub(in crate::heap) fn file_words(&self) -> (u64, u64) {
+        (self.cluster.get(), self.high_water.get())
+    }
 }
 
 /// The end mark of a segment of this life that ends at `end`.
@@ -133,5 +152,5 @@ pub(super) fn read_end_mark(certifier: &Certifier, life: LifeKey, mark: u64) -> 
 
 /// The header's fields as (name, offset, size), for the check of `docs/FORMAT.md` against the code.
 pub fn format_table() -> Table {
-    table!(SegmentHeader: check, magic, zone, life, run, nonce, end_mark, reserved_tail)
+    table!(SegmentHeader: check, magic, zone, life, run, nonce, end_mark, cluster, high_water)
 }

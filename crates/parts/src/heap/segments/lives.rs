@@ -89,6 +89,16 @@ impl Lives {
         self.word(zone).fetch_or(WITHDRAWN, Ordering::Release);
     }
 
+    /// Excludes a sealed segment from the choices of others; `false` if it is excluded already.
+    pub(super) fn take(&self, zone: ZoneId) -> bool {
+        self.is_sealed(zone) && self.word(zone).fetch_or(WITHDRAWN, Ordering::AcqRel) & WITHDRAWN == 0
+    }
+
+    /// Takes that back.
+    pub(super) fn leave(&self, zone: ZoneId) {
+        self.word(zone).fetch_and(!WITHDRAWN, Ordering::Release);
+    }
+
     /// Registers a segment that nobody appends to and that is not surveyed.
     pub(super) fn begin_unsurveyed(&self, zone: ZoneId, life: u64) {
         self.word(zone).store(life | SEALED | UNSURVEYED, Ordering::Release);

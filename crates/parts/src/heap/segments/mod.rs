@@ -14,6 +14,7 @@ mod append;
 mod cleaning;
 mod dead;
 mod expiry;
+mod files;
 mod given_up;
 mod header;
 mod lives;
@@ -24,13 +25,13 @@ mod state;
 mod storage;
 mod survey;
 #[cfg(test)]
-mod test_heap;
+pub(in crate::heap) mod test_heap;
 mod usage;
 
 pub use append::{LastLine, OpenSegment};
 pub use expiry::{EXPIRY_STEPS, Expiring};
-pub(super) use header::Role;
 pub use header::{FIRST_RECORD, SegmentHeader, format_table};
+pub(super) use header::{HIGH_WATER, Role};
 pub use log::{HeapError, LogHeap, Use};
 pub use scan::{Found, PastHole, Position, Scan, ScanError, SegmentInfo};
 pub use state::SegmentState;

@@ -12,7 +12,7 @@
 //! Only the record is borrowed. A candidate may reach to where the owner of the segment is writing, so it is
 //! proved in a copy.
 
-use super::header::{FIRST_RECORD, Role};
+use super::header::FIRST_RECORD;
 use super::log::LogHeap;
 use crate::heap::Reference;
 use crate::record::{HEADER, Header, Kind, LifeKey, RecordView};
@@ -51,9 +51,7 @@ impl LogHeap {
 
     /// The contribution of a segment's life to the checks of its records, if its header proves itself.
     fn proved_life(&self, zone: ZoneId) -> Option<LifeKey> {
-        self.space().checked_zone_offset(zone)?;
-        let header = self.header_of(zone);
-        header.is_valid(self.certifier(), Role::Segment, zone).then(|| header.life_key(self.certifier()))
+        self.proved_header(zone).map(|(_, life)| life)
     }
 
     /// The bytes that the record at this offset of a zone claims, if the zone has so many.

@@ -196,12 +196,17 @@ impl LogHeap {
     /// that later scans skip them. Recovery has skipped them before. Durable with the next fence. The gap
     /// [can be covered](LogHeap::can_cover).
     pub fn cover(&self, info: &SegmentInfo, offset: u64, len: u64) {
-        let start = self.space().zone_offset(info.zone);
+        self.cover_at(info.zone, info.life, offset, len);
+    }
+
+    /// The same for a place of a zone that has this life.
+    pub(in crate::heap) fn cover_at(&self, zone: ZoneId, life: LifeKey, offset: u64, len: u64) {
+        let start = self.space().zone_offset(zone);
         let sequence = self.draw();
         let mut encoder = Encoder::default();
         let zeros = vec![0; (len - HEADER) as usize];
         let void = Content { kind: Kind::Void, ..Content::value(b"", &zeros) };
-        encoder.prepare(self.certifier(), info.life, offset, &void);
+        encoder.prepare(self.certifier(), life, offset, &void);
         encoder.stamp(sequence);
         self.region().write_nt(start + offset, encoder.record());
     }

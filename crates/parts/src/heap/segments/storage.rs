@@ -23,7 +23,7 @@ impl LogHeap {
     }
 
     /// Bytes from a segment's start to reserve, if so many are wanted.
-    pub(super) fn storage_for(&self, wanted: u64) -> u64 {
+    pub(in crate::heap) fn storage_for(&self, wanted: u64) -> u64 {
         self.steps().find(|len| *len >= wanted).unwrap_or(self.space.zone_size())
     }
 

@@ -7,12 +7,12 @@ use crate::space::{FormatOptions, FreeListKind, Space};
 use quipu_medium::{Pages, Region};
 
 /// A heap of 16 KiB segments in a new pool of 1 MiB.
-pub(super) fn heap() -> LogHeap {
+pub(in crate::heap) fn heap() -> LogHeap {
     heap_on(Region::dram(1 << 20, Pages::Ordinary).expect("memory"))
 }
 
 /// The same on any medium.
-pub(super) fn heap_on(region: Region) -> LogHeap {
+pub(in crate::heap) fn heap_on(region: Region) -> LogHeap {
     let options = FormatOptions {
         zone_size: 16 << 10,
         design: 1,

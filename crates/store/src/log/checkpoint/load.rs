@@ -23,7 +23,7 @@ pub(crate) struct Loaded<I> {
 impl<I: Imaged> Loaded<I> {
     /// Makes them the state of the store, and returns the number of segments.
     pub(crate) fn adopt(self, spine: &mut Spine<I>) -> usize {
-        spine.index = self.index;
+        spine.core.index = self.index;
         for state in &self.states {
             let forgets = spine.twin == Some(Twin::HoldsForgotten);
             let oldest = if forgets { state.life } else { state.oldest };

@@ -10,8 +10,9 @@
 //! Bits in DRAM tell which records are live (section 3.2) if the heap keeps them; otherwise the worker asks
 //! the index about each record. A record with a hint to its entry (section 3.1) is repointed there.
 
-use crate::log::{Spine, Writer, reference_of};
+use crate::log::{Spine, Writer};
 use crate::options::Twin;
+use crate::points::{Points, reference_of};
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;

@@ -9,16 +9,16 @@
 //! An index in DRAM was built from proved records, or copied from a proved checkpoint, so a key that it does
 //! not name is absent. An index in the pool notices damage by its own checks, and reports it.
 
-use super::{Located, Spine, reference_of};
+use super::{Core, Located, reference_of};
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Kind, RecordView};
 
-impl<I: Index> Spine<I> {
+impl<I: Index> Core<I> {
     /// The record that the index holds for a key, proved with its value.
     #[cold]
-    pub(super) fn find_proved<'g>(
+    pub(crate) fn find_proved<'g>(
         &'g self,
         guard: &'g Guard<'_>,
         key: Key<'_>,
@@ -51,15 +51,15 @@ impl<I: Index> Spine<I> {
     }
 
     /// The record that a word of the index names, if it proves itself. A large value is
-    /// [proved](Spine::is_value_proved) apart.
-    pub(super) fn proved<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
+    /// [proved](Core::is_value_proved) apart.
+    pub(crate) fn proved<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
         // SAFETY: the index names published records, which never change, and the guard keeps them from reuse.
         let record = unsafe { self.heap.prove(reference_of(word)) };
         record.filter(|record| matches!(record.kind(), Kind::Value | Kind::Large))
     }
 
     /// Whether the zones of a large value prove that they hold it; any other value is proved with its record.
-    pub(super) fn is_value_proved(&self, _guard: &Guard<'_>, record: &RecordView<'_>) -> bool {
+    pub(crate) fn is_value_proved(&self, _guard: &Guard<'_>, record: &RecordView<'_>) -> bool {
         let value = || self.heap.large_value(record.value);
         // SAFETY: the index named the head while the guard was pinned, which keeps the value's zones from
         // reuse.
@@ -68,7 +68,7 @@ impl<I: Index> Spine<I> {
 
     /// The error for a word of this key whose record, or whose large value, does not prove itself.
     #[cold]
-    pub(super) fn unproved(&self, word: u64, key: &[u8]) -> Error {
+    pub(crate) fn unproved(&self, word: u64, key: &[u8]) -> Error {
         let what = match key {
             // Nothing of the record is legible.
             [] => "a record that the index names".to_owned(),

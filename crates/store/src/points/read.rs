@@ -1,9 +1,10 @@
 //! Reading: one lookup in the index, one in the record, no lock.
 
-use super::{Located, Spine, reference_of};
+use super::{Core, Located, reference_of};
 use crate::engine::AT_ONCE;
 use crate::types::error::Error;
 use crate::types::iter::{KeyValue, Pair};
+use quipu_parts::commit::Failed;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::RecordView;
@@ -50,7 +51,100 @@ impl<I: Index> Default for Batch<I> {
     }
 }
 
-impl<I: Index> Spine<I> {
+/// A walk whose reads are these.
+pub(crate) trait Points {
+    type Index: Index;
+
+    fn core(&self) -> &Core<Self::Index>;
+
+    /// Publishes the write that waits for this hash, if there is one: every read begins with this.
+    fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed>;
+
+    /// The record of `key`, in place: whole, or without its value.
+    #[inline(always)]
+    fn get<'g, const WHOLE: bool>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: &[u8],
+    ) -> Result<Option<RecordView<'g>>, Error> {
+        let key = self.core().key(key);
+        self.settle(guard, key.hash)?;
+        self.core().find::<WHOLE>(guard, key)
+    }
+
+    /// Copies the value of `key` into `out` in place of its contents; returns whether there is one.
+    #[inline(always)]
+    fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        let key = self.core().key(key);
+        self.settle(guard, key.hash)?;
+        match self.core().glance(guard, key) {
+            Glance::Value(value) => {
+                out.clear();
+                out.extend_from_slice(value);
+                Ok(true)
+            }
+            Glance::Absent => {
+                out.clear();
+                Ok(false)
+            }
+            Glance::Other => self.core().get_any_into(guard, key.bytes, key.hash, out),
+        }
+    }
+
+    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.
+    fn get_many(
+        &self,
+        guard: &Guard<'_>,
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        let core = self.core();
+        let mut wanted = [Wanted { key: Key { bytes: &[], hash: 0 }, near: None, likely: None }; AT_ONCE];
+        let wanted = &mut wanted[..keys.len()];
+        for (place, key) in wanted.iter_mut().zip(keys) {
+            place.key = core.key(key);
+            place.near = core.index.prefetch(guard.participant(), place.key);
+        }
+        // Keys whose words are known.
+        let mut known = 0;
+        for Wanted { key, near, likely } in &mut *wanted {
+            if self.settle(guard, key.hash).is_err() {
+                break; // told in its turn
+            }
+            *likely = core.index.candidate(guard, *key, *near);
+            if let Some(offset) = likely.and_then(|word| core.place_of(word)) {
+                for line in 0..AHEAD {
+                    core.region().prefetch(offset + line * quipu_medium::LINE);
+                }
+            }
+            known += 1;
+        }
+        if Self::Index::DURABLE || core.verifies {
+            known = 0;
+        }
+        for (position, Wanted { key, likely, .. }) in wanted.iter().enumerate() {
+            let glance = if position < known {
+                core.glance_of(guard, *likely, *key)
+            } else {
+                self.settle(guard, key.hash)?;
+                core.glance(guard, *key)
+            };
+            match glance {
+                Glance::Value(value) => each(position, Some(value)),
+                Glance::Absent => each(position, None),
+                Glance::Other => {
+                    // No later key is to be shown as it was before this one is read.
+                    known = 0;
+                    self.settle(guard, key.hash)?;
+                    core.show_any(guard, *key, position, each)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<I: Index> Core<I> {
     /// The record that the index holds for `key`: whole, or the header and the key alone.
     #[inline]
     pub(crate) fn locate<'g, const WHOLE: bool>(
@@ -109,7 +203,7 @@ impl<I: Index> Spine<I> {
 
     /// The record that a word of the index names, if it is the key's.
     #[inline]
-    pub(super) fn named<'g, const WHOLE: bool>(
+    pub(crate) fn named<'g, const WHOLE: bool>(
         &'g self,
         _guard: &'g Guard<'_>,
         word: u64,
@@ -132,37 +226,6 @@ impl<I: Index> Spine<I> {
         let offset = self.place_of(word)?;
         // SAFETY: as in `named`.
         unsafe { RecordView::published_key(self.region(), offset) }
-    }
-
-    /// The record of `key`, in place: whole, or without its value.
-    #[inline(always)]
-    pub(crate) fn get<'g, const WHOLE: bool>(
-        &'g self,
-        guard: &'g Guard<'_>,
-        key: &[u8],
-    ) -> Result<Option<RecordView<'g>>, Error> {
-        let key = self.key(key);
-        self.settle(guard, key.hash)?;
-        self.find::<WHOLE>(guard, key)
-    }
-
-    /// Copies the value of `key` into `out` in place of its contents; returns whether there is one.
-    #[inline(always)]
-    pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        let key = self.key(key);
-        self.settle(guard, key.hash)?;
-        match self.glance(guard, key) {
-            Glance::Value(value) => {
-                out.clear();
-                out.extend_from_slice(value);
-                Ok(true)
-            }
-            Glance::Absent => {
-                out.clear();
-                Ok(false)
-            }
-            Glance::Other => self.get_any_into(guard, key.bytes, key.hash, out),
-        }
     }
 
     /// The straight way of nearly all reads: what the index most likely names for a key, whose stripe is
@@ -211,7 +274,7 @@ impl<I: Index> Spine<I> {
         }
     }
 
-    /// As [`get_into`](Spine::get_into), for a key whose stripe is settled, whatever its record is.
+    /// As [`get_into`](Points::get_into), for a key whose stripe is settled, whatever its record is.
     #[cold]
     fn get_any_into(
         &self,
@@ -252,57 +315,6 @@ impl<I: Index> Spine<I> {
     #[cold]
     fn has_passed(&self, time: u64) -> bool {
         time <= self.region().now()
-    }
-
-    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.
-    pub(crate) fn get_many(
-        &self,
-        guard: &Guard<'_>,
-        keys: &[&[u8]],
-        each: &mut dyn FnMut(usize, Option<&[u8]>),
-    ) -> Result<(), Error> {
-        let mut wanted = [Wanted { key: Key { bytes: &[], hash: 0 }, near: None, likely: None }; AT_ONCE];
-        let wanted = &mut wanted[..keys.len()];
-        for (place, key) in wanted.iter_mut().zip(keys) {
-            place.key = self.key(key);
-            place.near = self.index.prefetch(guard.participant(), place.key);
-        }
-        // Keys whose words are known.
-        let mut known = 0;
-        for Wanted { key, near, likely } in &mut *wanted {
-            if self.settle(guard, key.hash).is_err() {
-                break; // told in its turn
-            }
-            *likely = self.index.candidate(guard, *key, *near);
-            if let Some(offset) = likely.and_then(|word| self.place_of(word)) {
-                for line in 0..AHEAD {
-                    self.region().prefetch(offset + line * quipu_medium::LINE);
-                }
-            }
-            known += 1;
-        }
-        if I::DURABLE || self.verifies {
-            known = 0;
-        }
-        for (position, Wanted { key, likely, .. }) in wanted.iter().enumerate() {
-            let glance = if position < known {
-                self.glance_of(guard, *likely, *key)
-            } else {
-                self.settle(guard, key.hash)?;
-                self.glance(guard, *key)
-            };
-            match glance {
-                Glance::Value(value) => each(position, Some(value)),
-                Glance::Absent => each(position, None),
-                Glance::Other => {
-                    // No later key is to be shown as it was before this one is read.
-                    known = 0;
-                    self.settle(guard, key.hash)?;
-                    self.show_any(guard, *key, position, each)?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Shows the value of a key whose stripe is settled, whatever its record is.
@@ -365,7 +377,7 @@ impl<I: Index> Spine<I> {
 
     /// The key of a record that a word of the index names, unless it has expired. Where reads are proved, the
     /// record is proved with its value, except the zones of a large one.
-    pub(super) fn key_of<'g>(&'g self, guard: &'g Guard<'_>, word: u64) -> Result<Option<&'g [u8]>, Error> {
+    pub(crate) fn key_of<'g>(&'g self, guard: &'g Guard<'_>, word: u64) -> Result<Option<&'g [u8]>, Error> {
         let record = match self.verifies {
             true => self.record_for_pair(guard, word)?,
             false => self.record_of(guard, word).ok_or_else(|| self.unproved(word, b""))?,
@@ -376,7 +388,7 @@ impl<I: Index> Spine<I> {
     /// The record of a pair that a word of the index names, proved if reads are. The zones of a large value
     /// are not looked at.
     #[inline]
-    pub(super) fn record_for_pair<'g>(
+    pub(crate) fn record_for_pair<'g>(
         &'g self,
         guard: &'g Guard<'_>,
         word: u64,
@@ -394,7 +406,7 @@ impl<I: Index> Spine<I> {
         self.unproved(word, legible.map_or(b"", |record| record.key))
     }
 
-    /// The pair of a [record](Spine::record_for_pair), unless it has expired.
+    /// The pair of a [record](Core::record_for_pair), unless it has expired.
     #[inline]
     pub(super) fn pair_of<'g>(
         &'g self,

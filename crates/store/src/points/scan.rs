@@ -1,6 +1,6 @@
 //! Keys in order and in reverse, where the index keeps an order.
 
-use super::Spine;
+use super::Core;
 use crate::types::error::Error;
 use crate::types::iter::Pair;
 use crate::walk::bounds::{is_above, is_below};
@@ -17,7 +17,7 @@ const AT_ONCE: usize = 32;
 /// left between them. It does not bound its own end: the walk of the index continues in order, whatever a
 /// damaged key says.
 pub(super) struct Ordered<'g, I: BothWays> {
-    spine: &'g Spine<I>,
+    core: &'g Core<I>,
     guard: &'g Guard<'g>,
     from: Bound<Cow<'g, [u8]>>,
     to: Bound<Cow<'g, [u8]>>,
@@ -35,13 +35,13 @@ impl<'g, I: BothWays> Ordered<'g, I> {
     /// The keys within these bounds with their values, in the order of their bytes; as
     /// [`crate::Guard::range`].
     pub(super) fn new(
-        spine: &'g Spine<I>,
+        core: &'g Core<I>,
         guard: &'g Guard<'g>,
         from: Bound<Cow<'g, [u8]>>,
         to: Bound<Cow<'g, [u8]>>,
     ) -> Ordered<'g, I> {
         Ordered {
-            spine,
+            core,
             guard,
             from,
             to,
@@ -65,7 +65,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
                     return Some(Err(error));
                 }
             };
-            let record = match self.spine.record_for_pair(self.guard, word) {
+            let record = match self.core.record_for_pair(self.guard, word) {
                 Ok(record) => record,
                 // It may lie behind the end, since its key proves nothing.
                 Err(error) if self.is_news(word) => return Some(Err(error)),
@@ -86,7 +86,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             if !(is_above && is_below) {
                 continue;
             }
-            match self.spine.pair_of(self.guard, word, &record) {
+            match self.core.pair_of(self.guard, word, &record) {
                 Ok(None) => {}
                 Ok(pair) => {
                     self.told[usize::from(BACK)] = Some(key);
@@ -110,24 +110,24 @@ impl<'g, I: BothWays> Ordered<'g, I> {
 
     #[inline]
     fn front_word(&mut self) -> Result<Option<u64>, Error> {
-        let Ordered { spine, guard, from, .. } = self;
+        let Ordered { core, guard, from, .. } = self;
         let walk = self.front.get_or_insert_with(|| {
             let start = match from {
                 Bound::Included(key) | Bound::Excluded(key) => key,
                 Bound::Unbounded => &[][..],
             };
-            Walk::new(spine.index.scan_from(start))
+            Walk::new(core.index.scan_from(start))
         });
-        walk.next(spine, |scan, words| spine.index.next_words(guard, scan, AT_ONCE, |word| words.push(word)))
+        walk.next(core, |scan, words| core.index.next_words(guard, scan, AT_ONCE, |word| words.push(word)))
     }
 
     #[inline]
     fn back_word(&mut self) -> Result<Option<u64>, Error> {
-        let Ordered { spine, guard, to, .. } = self;
+        let Ordered { core, guard, to, .. } = self;
         let walk = self
             .back
-            .get_or_insert_with(|| Walk::new(spine.index.scan_back_from(to.as_ref().map(|key| &**key))));
-        walk.next(spine, |scan, words| spine.index.prev_words(guard, scan, AT_ONCE, |word| words.push(word)))
+            .get_or_insert_with(|| Walk::new(core.index.scan_back_from(to.as_ref().map(|key| &**key))));
+        walk.next(core, |scan, words| core.index.prev_words(guard, scan, AT_ONCE, |word| words.push(word)))
     }
 }
 
@@ -161,7 +161,7 @@ impl<S> Walk<S> {
     #[inline]
     fn next<I: Index>(
         &mut self,
-        spine: &Spine<I>,
+        core: &Core<I>,
         more: impl Fn(&mut S, &mut Vec<u64>) -> Result<bool, IndexError>,
     ) -> Result<Option<u64>, Error> {
         while self.next == self.words.len() {
@@ -171,9 +171,9 @@ impl<S> Walk<S> {
                 return Ok(None);
             }
             for word in &self.words {
-                if let Some(offset) = spine.place_of(*word) {
-                    spine.region().prefetch(offset);
-                    spine.region().prefetch(offset + LINE);
+                if let Some(offset) = core.place_of(*word) {
+                    core.region().prefetch(offset);
+                    core.region().prefetch(offset + LINE);
                 }
             }
         }

@@ -1,0 +1,290 @@
+//! Tails: where the records of a cluster go on a node. A tail's lock is held while a place is given away, and
+//! not while a record is written (section III-E, "Concurrent write").
+//!
+//! In a full pool a record may go to the tail of another cluster, so a cluster in the header of a file tells
+//! where most of its records belong, and no more.
+
+use super::marks::{Mark, mark};
+use super::spot::Spot;
+use crate::heap::segments::{FIRST_RECORD, HIGH_WATER, HeapError, LogHeap, Role, SegmentHeader, Shard, Use};
+use crate::record::LifeKey;
+use crate::space::ZoneId;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Padded, SpinLock};
+use quipu_medium::{LINE, Node};
+use zerocopy::IntoBytes;
+
+/// Bytes by which the high water rises, in a zone that is not smaller than a few of them.
+const CHUNK: u64 = 64 << 10;
+/// Chunks of a file at least.
+const LEAST_CHUNKS: u64 = 4;
+
+/// Set in the word of a file that gives no more places away; the rest of the word counts its writers.
+pub(super) const CLOSED: u32 = 1 << 31;
+
+/// How many clusters there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NlogSettings {
+    /// A power of two: keys of so many clusters have files of their own (256 in the paper).
+    pub clusters: u32,
+}
+
+impl NlogSettings {
+    /// These settings for a pool of so many zones on so many nodes: each tail keeps a zone, and most zones
+    /// should be full files.
+    pub fn fitted(self, zones: u32, nodes: u32) -> NlogSettings {
+        const FILES_OF_A_TAIL: u32 = 8;
+        let most = (zones / (FILES_OF_A_TAIL * nodes.max(1))).max(1);
+        NlogSettings { clusters: self.clusters.min(1 << most.ilog2()) }
+    }
+}
+
+/// The tail that a record belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The number of the node among those that have bytes of the pool.
+    node: u32,
+    cluster: u32,
+}
+
+/// The state in DRAM of the files in the memory of each node, which all clients share.
+pub struct Files {
+    nodes: Vec<Node>,
+    clusters: u32,
+    /// By node, then by cluster.
+    tails: Box<[Padded<SpinLock<Option<Tail>>>]>,
+    by_zone: Box<[File]>,
+}
+
+/// Files in the zones of a heap.
+#[derive(Clone, Copy)]
+pub struct Nlog<'h> {
+    pub(super) heap: &'h LogHeap,
+    files: &'h Files,
+}
+
+/// A file that places are given away in.
+struct Tail {
+    zone: ZoneId,
+    start: u64,
+    life_number: u64,
+    life: LifeKey,
+    /// Offset of the next place.
+    next: u64,
+    high_water: u64,
+    /// The zone has storage up to here.
+    limit: u64,
+    /// Its zone came from the reserve, so puts may not use it.
+    reserved: bool,
+}
+
+/// The state in DRAM of a zone while it is a file.
+#[derive(Default)]
+pub(super) struct File {
+    /// [`CLOSED`], and how many writers have a place in it.
+    pub(super) flight: AtomicU32,
+    /// Where its records end, once it is closed.
+    pub(super) end: AtomicU64,
+    /// Bits of the nonce of its life, by which parents name it.
+    pub(super) generation: AtomicU32,
+}
+
+impl Files {
+    /// For the zones of a heap, which has nothing open.
+    pub fn new(heap: &LogHeap, settings: NlogSettings) -> Files {
+        assert!(settings.clusters.is_power_of_two(), "a cluster is chosen by masking");
+        let nodes = heap.space().nodes();
+        let tails = nodes.len() * settings.clusters as usize;
+        Files {
+            nodes,
+            clusters: settings.clusters,
+            tails: (0..tails).map(|_| Padded::default()).collect(),
+            by_zone: (0..heap.space().zone_count()).map(|_| File::default()).collect(),
+        }
+    }
+
+    /// These files in the zones of the heap that they were made for.
+    #[inline]
+    pub fn of<'h>(&'h self, heap: &'h LogHeap) -> Nlog<'h> {
+        Nlog { heap, files: self }
+    }
+}
+
+impl<'h> Nlog<'h> {
+    #[inline]
+    pub(super) fn file(self, zone: ZoneId) -> &'h File {
+        &self.files.by_zone[zone.0 as usize]
+    }
+
+    /// How many clusters there are.
+    pub fn clusters(self) -> u32 {
+        self.files.clusters
+    }
+
+    /// The home of a key whose stripe has this number, for a client of this node, or of none.
+    #[inline]
+    pub fn home(self, node: Option<Node>, stripe: usize) -> Home {
+        let place = node.and_then(|node| self.files.nodes.iter().position(|known| *known == node));
+        Home { node: place.unwrap_or_default() as u32, cluster: self.cluster(stripe) }
+    }
+
+    /// The cluster of a key whose stripe has this number.
+    #[inline]
+    pub fn cluster(self, stripe: usize) -> u32 {
+        stripe as u32 & (self.files.clusters - 1)
+    }
+
+    /// Gives away a place for a record of `len` bytes, at the tail of its home. If there is no zone for
+    /// another file, any tail that has room serves, near ones first.
+    ///
+    /// # Errors
+    /// [`HeapError::Full`] if there is no room for this use; [`HeapError::TooLong`].
+    #[inline]
+    pub fn reserve(self, home: Home, len: u64, purpose: Use) -> Result<Spot<'h>, HeapError> {
+        let len = len.next_multiple_of(LINE);
+        let limit = self.heap.longest_record();
+        if len > limit {
+            return Err(HeapError::TooLong { len, limit });
+        }
+        let number = (home.node * self.files.clusters + home.cluster) as usize;
+        let full = match self.reserve_at(number, len, purpose) {
+            Err(full @ HeapError::Full(_)) => full,
+            given => return given,
+        };
+        self.reserve_anywhere(number, len, purpose).ok_or(full)
+    }
+
+    /// A place at this tail, or in another file that replaces it.
+    #[inline]
+    fn reserve_at(self, number: usize, len: u64, purpose: Use) -> Result<Spot<'h>, HeapError> {
+        let mut slot = self.files.tails[number].0.lock();
+        let mut closed = None;
+        if !slot.as_ref().is_some_and(|tail| self.has_room(tail, len, purpose)) {
+            let fresh = self.open_file(number, len, purpose)?;
+            closed = slot.replace(fresh);
+        }
+        let tail = slot.as_mut().expect("there is one with room");
+        let spot = self.give(tail, len);
+        drop(slot);
+        if let Some(full) = closed {
+            self.close(&full);
+        }
+        spot
+    }
+
+    /// A place at any other tail that has room, the next ones first: these are of the same node.
+    #[cold]
+    fn reserve_anywhere(self, number: usize, len: u64, purpose: Use) -> Option<Spot<'h>> {
+        let count = self.files.tails.len();
+        (1..count).find_map(|step| {
+            let mut slot = self.files.tails[(number + step) % count].0.lock();
+            let tail = slot.as_mut().filter(|tail| self.has_room(tail, len, purpose))?;
+            self.give(tail, len).ok()
+        })
+    }
+
+    #[inline]
+    fn has_room(self, tail: &Tail, len: u64, purpose: Use) -> bool {
+        tail.next + len <= self.heap.space().zone_size()
+            && (!tail.reserved
+                || purpose != Use::Put
+                || self.heap.space().free_zones() >= self.heap.reserve())
+    }
+
+    /// Gives away the next place of a tail that has room. Nothing has changed if this fails.
+    #[inline]
+    fn give(self, tail: &mut Tail, len: u64) -> Result<Spot<'h>, HeapError> {
+        let end = tail.next + len;
+        if end > tail.high_water {
+            self.raise(tail, end)?;
+        }
+        let spot = Spot::new(self, tail.zone, tail.start, tail.next, len, (tail.life_number, tail.life));
+        self.file(tail.zone).flight.fetch_add(1, Ordering::Relaxed);
+        // Only the holder of a tail counts for its zone.
+        self.heap.note_written(Shard::default(), tail.zone, len);
+        tail.next = end;
+        Ok(spot)
+    }
+
+    /// Raises the high water of a tail to an end or above, durably.
+    #[cold]
+    fn raise(self, tail: &mut Tail, end: u64) -> Result<(), HeapError> {
+        let high_water = self.high_water_for(end);
+        if high_water > tail.limit {
+            let limit = self.heap.storage_for(high_water);
+            self.heap.space().back_zone(tail.zone, tail.limit, limit)?;
+            tail.limit = limit;
+        }
+        let word = self.high_water_mark(tail.life, high_water);
+        self.heap.region().store(tail.start + HIGH_WATER, word);
+        self.heap.region().persist(tail.start + HIGH_WATER, size_of_val(&word) as u64);
+        tail.high_water = high_water;
+        Ok(())
+    }
+
+    fn high_water_for(self, end: u64) -> u64 {
+        let zone_size = self.heap.space().zone_size();
+        end.next_multiple_of(CHUNK.min(zone_size / LEAST_CHUNKS)).min(zone_size)
+    }
+
+    fn high_water_mark(self, life: LifeKey, high_water: u64) -> u64 {
+        mark(self.heap.certifier(), life, Mark::HighWater, (high_water >> 3) as u32)
+    }
+
+    /// Opens a file for a tail, with room for a record of `len` bytes.
+    #[cold]
+    fn open_file(self, number: usize, len: u64, purpose: Use) -> Result<Tail, HeapError> {
+        let (heap, space) = (self.heap, self.heap.space());
+        let (node, cluster) =
+            (number / self.files.clusters as usize, number as u32 & (self.files.clusters - 1));
+        // Drawn first: the draw may begin the run, which must be durable before anything else changes.
+        let life_number = heap.draw();
+        let high_water = self.high_water_for(FIRST_RECORD + len);
+        let limit = heap.storage_for(high_water);
+        let zone = space.get_zone_with(Some(self.files.nodes[node]), heap.leave_free(purpose), limit)?;
+        let zone = zone.ok_or_else(|| HeapError::Full(heap.shortage(len, purpose)))?;
+        let (start, run, nonce) = (space.zone_offset(zone), space.superblock().run.get(), heap.nonce());
+        let header = SegmentHeader::open(heap.certifier(), Role::Segment, zone, life_number, nonce, run);
+        let life = header.life_key(heap.certifier());
+        let cluster = mark(heap.certifier(), life, Mark::Cluster, cluster);
+        let header = header.of_file(cluster, self.high_water_mark(life, high_water));
+        heap.region().write_nt(start, header.as_bytes());
+        heap.region().fence();
+        self.begin(zone, life_number, nonce);
+        space.commit_zone(zone);
+        let reserved = purpose != Use::Put && space.free_zones() < heap.reserve();
+        let next = FIRST_RECORD;
+        Ok(Tail { zone, start, life_number, life, next, high_water, limit, reserved })
+    }
+
+    /// Notes the life of a file in DRAM.
+    fn begin(self, zone: ZoneId, life_number: u64, nonce: u64) {
+        let file = self.file(zone);
+        file.flight.store(0, Ordering::Relaxed);
+        file.generation.store(u32::from(nonce as u16), Ordering::Relaxed);
+        self.heap.begin(zone, life_number);
+    }
+
+    /// Notes a sealed file of an earlier run.
+    pub fn register(self, zone: ZoneId, life_number: u64, nonce: u64) {
+        self.begin(zone, life_number, nonce);
+        self.heap.end_of_writes(zone);
+    }
+
+    /// Ends a file whose tail nobody reaches any more: it is sealed when its last writer has published.
+    fn close(self, tail: &Tail) {
+        let file = self.file(tail.zone);
+        file.end.store(tail.next, Ordering::Relaxed);
+        if file.flight.fetch_or(CLOSED, Ordering::AcqRel) == 0 {
+            self.seal(tail.zone);
+        }
+    }
+
+    /// Ends all files. No client has a place, and none takes one meanwhile.
+    pub fn close_all(self) {
+        for slot in self.files.tails.iter() {
+            let tail = slot.0.lock().take();
+            tail.iter().for_each(|tail| self.close(tail));
+        }
+    }
+}

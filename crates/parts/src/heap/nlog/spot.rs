@@ -1,0 +1,117 @@
+//! A place that was given away. Its owner writes a record there, makes it durable, and publishes it; or the
+//! place is covered, so that nothing in it ever counts.
+
+use super::place::{CLOSED, Nlog};
+use crate::heap::segments::Shard;
+use crate::heap::{Numbers, Reference};
+use crate::record::{Content, Encoder, LifeKey};
+use crate::space::ZoneId;
+use crate::sync::atomic::Ordering;
+
+/// A place in a file, whose owner is one of the file's writers until this drops.
+///
+/// A record that is valid and that the index never named would win at a later recovery, since nothing names
+/// it as a parent. So a place whose record is not [published](Spot::published) is covered, durably. The owner
+/// holds the stripe of the key until then.
+#[must_use = "the place is covered when it drops"]
+pub struct Spot<'h> {
+    nlog: Nlog<'h>,
+    zone: ZoneId,
+    /// Where the zone begins.
+    start: u64,
+    offset: u64,
+    len: u64,
+    life_number: u64,
+    life: LifeKey,
+    is_published: bool,
+}
+
+impl<'h> Spot<'h> {
+    pub(super) fn new(
+        nlog: Nlog<'h>,
+        zone: ZoneId,
+        start: u64,
+        offset: u64,
+        len: u64,
+        (life_number, life): (u64, LifeKey),
+    ) -> Spot<'h> {
+        Spot { nlog, zone, start, offset, len, life_number, life, is_published: false }
+    }
+
+    /// The record that stands here, or will.
+    #[inline]
+    pub fn reference(&self) -> Reference {
+        Reference::new(self.zone, self.offset, self.nlog.heap.zone_shift())
+    }
+
+    /// Bytes of the place: whole lines.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Never: a place has room for a record.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Draws a number for the record from a client's batch, above `newest` and above the life of the file.
+    #[inline]
+    pub fn draw_above(&self, numbers: &mut Numbers, newest: u64) -> u64 {
+        let heap = self.nlog.heap;
+        heap.clock().draw_above(heap.space(), numbers, newest.max(self.life_number))
+    }
+
+    /// Writes a record, which fits. It is durable after the next fence of this thread.
+    #[inline]
+    pub fn write(&self, encoder: &mut Encoder, content: &Content<'_>, sequence: u64) {
+        let heap = self.nlog.heap;
+        debug_assert!(content.record_len() <= self.len, "the place was made for it");
+        encoder.prepare(heap.certifier(), self.life, self.offset, content);
+        encoder.stamp(sequence);
+        heap.region().write_lines_nt(self.start + self.offset, encoder.lines(), 0);
+    }
+
+    /// The index names the record, which is durable.
+    #[inline]
+    pub fn published(mut self) {
+        self.is_published = true;
+    }
+}
+
+impl Drop for Spot<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_published {
+            self.nlog.cover(self.zone, self.life, self.offset, self.len);
+            self.nlog.heap.region().fence();
+        }
+        self.nlog.leave(self.zone);
+    }
+}
+
+impl Nlog<'_> {
+    /// Covers a place with a void record. Durable with the next fence.
+    #[cold]
+    pub(super) fn cover(self, zone: ZoneId, life: LifeKey, offset: u64, len: u64) {
+        self.heap.cover_at(zone, life, offset, len);
+        let reference = Reference::new(zone, offset, self.heap.zone_shift());
+        self.heap.note_garbage(Shard::default(), reference, len);
+    }
+
+    /// Gives up the place of a writer. The last one of a closed file seals it: all others had fenced and
+    /// published before they left.
+    #[inline]
+    fn leave(self, zone: ZoneId) {
+        if self.file(zone).flight.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1 {
+            self.seal(zone);
+        }
+    }
+
+    /// Marks the end of a closed file without writers, durably. From then on it may be cleaned.
+    #[cold]
+    pub(super) fn seal(self, zone: ZoneId) {
+        let end = self.file(zone).end.load(Ordering::Relaxed);
+        self.heap.seal_file(zone, end);
+    }
+}

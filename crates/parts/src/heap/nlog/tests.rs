@@ -1,0 +1,211 @@
+use super::*;
+use crate::heap::Numbers;
+use crate::heap::segments::test_heap;
+use crate::heap::segments::{FIRST_RECORD, HIGH_WATER, HeapError, Use};
+use crate::record::{Content, Encoder, Parent};
+use crate::space::ZoneId;
+use quipu_medium::LINE;
+
+/// Files in a pool of their own, for as long as the process lives.
+fn nlog() -> Nlog<'static> {
+    let heap = Box::leak(Box::new(test_heap::heap()));
+    let settings = NlogSettings { clusters: 256 }.fitted(heap.space().zone_count(), 1);
+    Box::leak(Box::new(Files::new(heap, settings))).of(heap)
+}
+
+/// A writer of one key after the other.
+#[derive(Default)]
+struct Writer {
+    encoder: Encoder,
+    numbers: Numbers,
+    newest: u64,
+}
+
+impl Writer {
+    /// Writes at a place, and leaves it to the caller to publish.
+    fn write(&mut self, spot: &Spot<'_>, content: Content<'_>) -> u64 {
+        self.newest = spot.draw_above(&mut self.numbers, self.newest);
+        spot.write(&mut self.encoder, &content, self.newest);
+        self.newest
+    }
+
+    fn put(&mut self, nlog: Nlog<'_>, stripe: usize, key: &[u8], value: &[u8], parent: u64) -> Entry {
+        let content = Content { parent: Some(Parent::Before(parent)), ..Content::value(key, value) };
+        let place = nlog.reserve(nlog.home(None, stripe), content.record_len(), Use::Put).expect("room");
+        self.write(&place, content);
+        nlog.heap.region().fence();
+        let reference = place.reference();
+        place.published();
+        let zone = reference.zone(nlog.heap.zone_shift());
+        items(nlog, zone)
+            .into_iter()
+            .find_map(|item| item.1.filter(|entry| entry.reference == reference))
+            .unwrap()
+    }
+}
+
+/// The items of a file: their kinds and lengths, and the entries.
+fn items(nlog: Nlog<'_>, zone: ZoneId) -> Vec<((char, u64), Option<Entry>)> {
+    // SAFETY: nobody writes.
+    let info = unsafe { nlog.file_info(zone) }.expect("a file");
+    let mut bytes = Vec::new();
+    nlog.copy_of(&info, &mut bytes);
+    let mut scan = nlog.scan(&info, &bytes, 0..u64::MAX);
+    let mut items = Vec::new();
+    while let Some(item) = scan.advance().expect("known kinds") {
+        items.push(match item {
+            Item::Record(entry, record) => {
+                (('r', record.header.record_len().next_multiple_of(LINE)), Some(entry))
+            }
+            Item::Void { len, .. } => (('v', len), None),
+            Item::Hole { len, .. } => (('h', len), None),
+        });
+    }
+    items
+}
+
+fn kinds(nlog: Nlog<'_>, zone: ZoneId) -> Vec<(char, u64)> {
+    items(nlog, zone).into_iter().map(|(kind, _)| kind).collect()
+}
+
+fn zone_of(nlog: Nlog<'_>, spot: &Spot<'_>) -> ZoneId {
+    spot.reference().zone(nlog.heap.zone_shift())
+}
+
+#[test]
+fn writers_share_a_file_and_one_that_gives_up_leaves_a_void() {
+    let nlog = nlog();
+    let home = nlog.home(None, 0);
+    let places: Vec<_> = (0..4).map(|_| nlog.reserve(home, 100, Use::Put).expect("room")).collect();
+    let zone = zone_of(nlog, &places[0]);
+    assert!(places.iter().all(|place| zone_of(nlog, place) == zone && place.len() == 128));
+    let mut writer = Writer::default();
+    // The last one first: no place waits for another one.
+    for (number, place) in places.into_iter().enumerate().rev() {
+        let value = [number as u8; 50];
+        writer.write(&place, Content::value(b"key", &value));
+        if number != 1 {
+            place.published();
+        }
+    }
+    let (record, void) = (('r', 128), ('v', 128));
+    let rest = ('h', 4096 - FIRST_RECORD - 4 * 128);
+    assert_eq!(kinds(nlog, zone), [record, void, record, record, rest]);
+}
+
+#[test]
+fn a_full_file_is_sealed_by_its_last_writer_once_it_has_published() {
+    let nlog = nlog();
+    let home = nlog.home(None, 0);
+    let first = nlog.reserve(home, 4096, Use::Put).expect("room");
+    let zone = zone_of(nlog, &first);
+    let mut writer = Writer::default();
+    let value = [7; 4000];
+    writer.write(&first, Content::value(b"key", &value));
+    let end = loop {
+        let place = nlog.reserve(home, 4096, Use::Put).expect("room");
+        let end = place.reference().offset(nlog.heap.zone_shift());
+        writer.write(&place, Content::value(b"key", &value));
+        let is_other = zone_of(nlog, &place) != zone;
+        place.published();
+        if is_other {
+            break end;
+        }
+    };
+    assert_eq!(end, FIRST_RECORD, "the other file is new");
+    // SAFETY: only the end mark changes.
+    let end_of = || unsafe { nlog.file_info(zone) }.expect("a file").segment.sealed_end;
+    assert_eq!((end_of(), nlog.heap.take_victim(zone)), (None, false), "a writer is under way");
+    first.published();
+    assert_eq!(end_of(), Some(FIRST_RECORD + 3 * 4096));
+    assert!(nlog.heap.take_victim(zone) && !nlog.heap.take_victim(zone));
+    nlog.heap.leave_victim(zone);
+    assert!(nlog.heap.take_victim(zone));
+}
+
+#[test]
+fn what_stands_behind_a_hole_is_found_and_nothing_behind_the_high_water() {
+    let nlog = nlog();
+    let home = nlog.home(None, 0);
+    let mut writer = Writer::default();
+    let lost = nlog.reserve(home, 1000, Use::Put).expect("room");
+    let kept = nlog.reserve(home, 100, Use::Put).expect("room");
+    let zone = zone_of(nlog, &kept);
+    writer.write(&kept, Content::value(b"key", &[7; 50]));
+    kept.published();
+    // A crash: nobody covers it.
+    std::mem::forget(lost);
+    let hole = ('h', 1024);
+    let rest = ('h', 4096 - FIRST_RECORD - 1024 - 128);
+    assert_eq!(kinds(nlog, zone), [hole, ('r', 128), rest]);
+    // Without a high water that proves itself, the whole zone is looked at.
+    let start = nlog.heap.space().zone_offset(zone);
+    nlog.heap.region().store(start + HIGH_WATER, 99);
+    let rest = ('h', (16 << 10) - FIRST_RECORD - 1024 - 128);
+    assert_eq!(kinds(nlog, zone), [hole, ('r', 128), rest]);
+}
+
+#[test]
+fn a_parent_is_proved_and_marked_and_helped() {
+    let nlog = nlog();
+    let (mut writer, mut buffer) = (Writer::default(), Vec::new());
+    let old = writer.put(nlog, 0, b"key", b"old", 0);
+    assert_eq!(nlog.before(&old, b"key", &mut buffer), Before::Nothing);
+    let new = writer.put(nlog, 0, b"key", b"new", nlog.parent_word(old.reference));
+    assert_eq!(nlog.before(&new, b"key", &mut buffer), Before::Entry(old));
+    assert_eq!(nlog.before(&new, b"another", &mut buffer), Before::Nothing, "of another key");
+    let wrong = Entry { parent: new.parent ^ 1, ..new };
+    assert_eq!(nlog.before(&wrong, b"key", &mut buffer), Before::Nothing, "of another life");
+    let older = Entry { sequence: old.sequence, ..new };
+    assert_eq!(nlog.before(&older, b"key", &mut buffer), Before::Nothing, "not before it");
+    let copy = Entry { is_copy: true, ..older };
+    assert_eq!(nlog.before(&copy, b"key", &mut buffer), Before::Entry(old));
+    assert_eq!(nlog.before(&Entry { is_copy: true, ..new }, b"key", &mut buffer), Before::Nothing);
+
+    nlog.mark(&old);
+    assert_eq!(nlog.before(&new, b"key", &mut buffer), Before::Marked(old.reference));
+    nlog.mark(&old);
+    nlog.help(old.reference);
+    let zone = old.reference.zone(nlog.heap.zone_shift());
+    assert_eq!(kinds(nlog, zone)[..2], [('v', 64), ('r', 64)]);
+}
+
+/// A copy may come to stand where the original of its original stood, in a life that has the same bits.
+#[test]
+fn of_two_that_name_each_other_the_one_in_the_younger_life_is_the_copy() {
+    let nlog = nlog();
+    let mut writer = Writer::default();
+    let (one, other) = (writer.put(nlog, 0, b"key", b"v", 0), writer.put(nlog, 1, b"key", b"v", 0));
+    let name = |entry: &Entry| nlog.parent_word(entry.reference);
+    let one = Entry { is_copy: true, parent: name(&other), ..one };
+    let other = Entry { is_copy: true, parent: name(&one), sequence: one.sequence, ..other };
+    // The second file was opened later.
+    assert!(nlog.is_parent_of(&one, &other) && !nlog.is_parent_of(&other, &one));
+}
+
+#[test]
+fn in_a_full_pool_any_tail_serves_and_deletions_have_the_reserve() {
+    let nlog = nlog();
+    let (mut writer, mut stripe, mut written) = (Writer::default(), 0, 0);
+    let full = loop {
+        match nlog.reserve(nlog.home(None, stripe), 1000, Use::Put) {
+            Ok(place) => {
+                writer.write(&place, Content::value(b"key", &[1; 900]));
+                place.published();
+            }
+            Err(full) => break full,
+        }
+        (stripe, written) = (stripe + 1, written + 1);
+    };
+    assert!(matches!(full, HeapError::Full(_)), "{full}");
+    let (free, all) = (u64::from(nlog.heap.space().free_zones()), u64::from(nlog.heap.space().zone_count()));
+    assert_eq!(free, u64::from(nlog.heap.reserve()));
+    let in_a_file = ((16 << 10) - FIRST_RECORD) / 1024;
+    assert_eq!(written as u64, (all - free) * in_a_file, "all tails are full");
+    let of_delete = |stripe| nlog.reserve(nlog.home(None, stripe), 1000, Use::Delete);
+    let place = of_delete(3).expect("the reserve");
+    assert_eq!(zone_of(nlog, &place), zone_of(nlog, &of_delete(5).expect("a tail of another cluster")));
+    drop(place);
+    assert!(nlog.reserve(nlog.home(None, 3), 1000, Use::Put).is_err(), "it is for deletions");
+    assert!(matches!(nlog.reserve(nlog.home(None, 0), 20_000, Use::Put), Err(HeapError::TooLong { .. })));
+}

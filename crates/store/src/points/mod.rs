@@ -1,0 +1,154 @@
+//! The reading side of a store whose index names records in segments: one lookup in the index, one in the
+//! record, no lock. The walk over [logs](crate::log) adds its way to write.
+//!
+//! A pinned epoch keeps every record that a reader can reach from reuse, and published records never change.
+//! A walk may have writes that the index does not know yet. So a read first [settles](Points::settle) the
+//! stripe of its key.
+
+mod client;
+mod proved;
+mod read;
+mod scan;
+mod value;
+
+pub(crate) use client::{RangeOf, get, head, range_of};
+pub(crate) use read::{Batch, Points};
+
+use crate::background::Admission;
+use crate::options::Twin;
+use crate::types::error::Error;
+use quipu_medium::Region;
+use quipu_parts::commit::Stripes;
+use quipu_parts::epoch::Collector;
+use quipu_parts::heap::segments::LogHeap;
+use quipu_parts::heap::{Reference, SizedReference};
+use quipu_parts::index::{Index, Key, Records};
+use quipu_parts::record::{EXPIRY_FIELD, HEADER, HINT_FIELD, Kind, RecordView};
+use std::sync::Arc;
+
+/// The parts of an open store that reads need.
+pub(crate) struct Core<I: Index> {
+    pub(crate) heap: LogHeap,
+    pub(crate) index: I,
+    pub(crate) stripes: Stripes,
+    pub(crate) epochs: Collector,
+    pub(crate) admission: Arc<Admission>,
+    /// Whether garbage is counted by record. Words then tell the length of a record, if the index has room
+    /// for it, and bits in DRAM tell which records are dead (PACMAN section 3.2).
+    pub(crate) sizes_in_words: bool,
+    /// Whether reads prove the records that they return (see [`proved`]).
+    pub(crate) verifies: bool,
+    /// The ordered walk over its keys, if the index keeps an order.
+    pub(crate) in_order: Option<RangeOf<I>>,
+    pub(crate) twin: Option<Twin>,
+}
+
+/// A record that the index names, with the word that names it.
+#[derive(Clone, Copy)]
+pub(crate) struct Located<'g> {
+    pub(crate) word: u64,
+    pub(crate) record: RecordView<'g>,
+}
+
+impl Located<'_> {
+    /// Whether the word names a tombstone, which exists in the index only during recovery.
+    pub(crate) fn is_tombstone(&self) -> bool {
+        reference_of(self.word).tag() == TOMBSTONE
+    }
+}
+
+/// Tag of a reference whose record is a tombstone. The index never holds one once recovery is over.
+pub(crate) const TOMBSTONE: u64 = 1;
+
+/// A reference that tells whether its record is a tombstone.
+#[inline]
+pub(crate) fn tagged(reference: Reference, kind: Kind) -> Reference {
+    if kind == Kind::Tombstone { reference.with_tag(TOMBSTONE) } else { reference }
+}
+
+/// The record that a word names, whether it tells the length or not.
+#[inline]
+pub(crate) fn reference_of(word: u64) -> Reference {
+    SizedReference::from_word(word).reference()
+}
+
+/// Longest key that any record can hold: its length takes 16 bits.
+const KEY_MAX: u64 = u16::MAX as u64;
+
+impl<I: Index> Core<I> {
+    pub(crate) fn region(&self) -> &Region {
+        self.heap.region()
+    }
+
+    /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, a
+    /// time of expiry and a hint.
+    pub(crate) fn key_limit(&self) -> u64 {
+        KEY_MAX.min(self.heap.longest_record() - HEADER - EXPIRY_FIELD - HINT_FIELD - self.inline_limit())
+    }
+
+    #[inline]
+    pub(crate) fn check_key(&self, key: &[u8]) -> Result<(), Error> {
+        let len = key.len() as u64;
+        if len == 0 {
+            return Err(Error::KeyEmpty { limit: self.key_limit() });
+        }
+        if len > self.key_limit() {
+            return Err(Error::KeyTooLarge { len, limit: self.key_limit() });
+        }
+        Ok(())
+    }
+
+    /// Longest value that stands in its record: a quarter of a segment.
+    #[inline]
+    pub(crate) fn inline_limit(&self) -> u64 {
+        self.heap.space().zone_size() / 4
+    }
+
+    /// Refuses values that only zones of their own could hold.
+    pub(crate) fn check_inline(&self, value: &[u8]) -> Result<(), Error> {
+        let (len, limit) = (value.len() as u64, self.inline_limit());
+        if len > limit { Err(Error::ValueTooLarge { len, limit }) } else { Ok(()) }
+    }
+
+    /// The word by which the index names a record of this kind and length. It holds the length if it has
+    /// room. The word of a large value omits it, since the head must be read when it is superseded.
+    #[inline]
+    pub(crate) fn word(&self, reference: Reference, kind: Kind, len: u64) -> u64 {
+        let reference = tagged(reference, kind);
+        if I::WORD_BITS >= SizedReference::BITS && self.sizes_in_words && kind != Kind::Large {
+            SizedReference::new(reference, len).word()
+        } else {
+            reference.word()
+        }
+    }
+
+    /// The key as its index looks for it.
+    #[inline(always)]
+    pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key { bytes, hash: self.hash(bytes) }
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
+        I::key_hash(self.heap.certifier(), key)
+    }
+
+    /// The key in a record; nothing if a damaged word names none. The caller of an operation of the index is
+    /// pinned.
+    fn key_in_record(&self, word: u64) -> Option<&[u8]> {
+        let offset = self.place_of(word)?;
+        // SAFETY: as in `named`.
+        let record = unsafe { RecordView::published_key(self.region(), offset) };
+        Some(record?.key)
+    }
+}
+
+impl<I: Index> Records for Core<I> {
+    fn hash_of(&self, word: u64) -> u64 {
+        self.key_in_record(word).map_or(0, |key| self.hash(key))
+    }
+
+    fn key_of(&self, word: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.key_in_record(word).unwrap_or_default());
+    }
+}
