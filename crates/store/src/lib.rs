@@ -36,6 +36,7 @@ mod background;
 pub mod designs;
 mod engine;
 mod log;
+mod nlog;
 mod options;
 mod points;
 mod settings;
@@ -64,8 +65,8 @@ pub use types::table::{Table, TableStats};
 /// For the tools that prove and measure the store: not part of the interface, and free to change.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::log::checkpoint::checkpoint_tables;
     pub use crate::options::{Granted, Merging, OrderedIndex, TestForest, Testing, Twin};
+    pub use crate::points::checkpoint::checkpoint_tables;
     pub use crate::settings::offset_map::{NodePlace, OffsetMap};
     pub use crate::settings::settings_tables;
     pub use crate::settings::techniques::{Shortcut, Techniques};

@@ -329,6 +329,11 @@ impl Ground {
         self.add(Place::ZoneHeader, zone.start..zone.start + 40);
         self.add(Place::EndMark, zone.start + 40..zone.start + 48);
         let is_open = self.word(zone.start + 40) == 0;
+        // A file of Nlog, whose records have their lines for themselves.
+        let is_shared = self.word(zone.start + 48) != 0;
+        if is_shared {
+            self.add(Place::ZoneHeader, zone.start + 48..zone.start + 64);
+        }
         let mut at = zone.start + 64;
         while at + 24 <= zone.end && self.image[at + 16] != 0 {
             let flags = self.image[at + 17];
@@ -340,7 +345,8 @@ impl Ground {
                 self.frames.push(at..(at + len).min(zone.end));
             }
             let len = if is_frame { 24 } else { len };
-            let key_at = at + 24 + 8 * usize::from(flags & 1) + 8 * usize::from(flags >> 1 & 1);
+            let leading = usize::from(flags >> 1 & 3 != 0);
+            let key_at = at + 24 + 8 * usize::from(flags & 1) + 8 * leading;
             let end = (at + len).min(zone.end);
             let is_live =
                 self.truth.get(&self.image[key_at..(key_at + key).min(zone.end)]).is_some_and(|value| {
@@ -354,7 +360,7 @@ impl Ground {
                 (false, false) => Place::DeadRecord,
             };
             self.add(place, at..end);
-            at += len;
+            at += if is_shared { len.next_multiple_of(LINE) } else { len };
         }
         self.add(Place::Free, at.min(zone.end)..zone.end);
     }

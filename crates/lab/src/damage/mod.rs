@@ -40,6 +40,7 @@ pub const CANNOT_TELL: &[(Design, &[Place])] = &[
     (Design::VIPER, &[Place::PageRecord, Place::LengthWord, Place::SlotBits, Place::PageRest]),
     (Design::VIPER_PACMAN, &[Place::PageRecord, Place::LengthWord, Place::PageRest]),
     (Design::XP, LOGS),
+    (Design::NSTORE, LOGS),
 ];
 
 /// Of designs over logs whose index is in DRAM.

@@ -40,7 +40,7 @@ pub const FLOORS: &[(&str, &[&[&str]])] = &[
             &["engine"],
             &["walk"],
             &["points"],
-            &["log", "slots", "tiered"],
+            &["log", "nlog", "slots", "tiered"],
             &["designs"],
             &["api"],
         ],

@@ -126,6 +126,7 @@ survive! {
     mpkv_survives: MPKV;
     mpkv_baseline_survives: MPKV_BASELINE;
     xp_survives: XP;
+    nstore_survives: NSTORE;
 }
 
 /// Elimination is at work while crashes are explored, in some run of the first few.

@@ -54,6 +54,11 @@ fn flatstore_m() {
 }
 
 #[test]
+fn nstore() {
+    tells(Design::NSTORE);
+}
+
+#[test]
 fn flatstore_ph() {
     tells(Design::FLATSTORE_PH);
 }

@@ -26,6 +26,7 @@ mod levels_hostile;
 mod linear;
 mod model;
 mod mpkv;
+mod nlog;
 mod nodes;
 mod offset_map;
 mod pacman_costs;

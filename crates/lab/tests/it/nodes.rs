@@ -17,6 +17,7 @@ const MOST: &[(Design, [f64; 3])] = &[
     (Design::QUIPU, [0.0, 0.0, 0.0]),
     (Design::FLATSTORE_H, [0.0, 0.0, 0.0]),
     (Design::FLATSTORE_M, [0.0, 0.0, 0.0]),
+    (Design::NSTORE, [0.0, 0.0, 0.0]),
     // The dead are counted in DRAM.
     (Design::VIPER_PACMAN, [0.0, 0.0, 0.0]),
     // The old record is marked in its page.

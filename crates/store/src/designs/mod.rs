@@ -7,6 +7,7 @@
 pub mod flatstore;
 mod given;
 pub mod mpkv;
+pub mod nstore;
 pub mod quipu;
 pub(crate) mod settings;
 pub mod viper;
@@ -34,6 +35,7 @@ const RECIPES: &[&Recipe] = &[
     &mpkv::MPKV,
     &mpkv::BASELINE,
     &xp::RECIPE,
+    &nstore::RECIPE,
     #[cfg(test)]
     &crate::engine::toy::RECIPE,
 ];

@@ -1,12 +1,12 @@
 //! Putting a log store together: its index, and what its design chooses besides.
 
-use super::checkpoint::{self, Loaded};
 use super::eliminate::Elimination;
 use super::recovery;
 use super::rooted::Rooted;
 use super::{Compactor, Spine, workers_of};
 use crate::engine::site::{How, Opened, Site};
 use crate::options::Twin;
+use crate::points::checkpoint::{self, Loaded};
 use crate::points::{self, Core, RangeOf};
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::design::Capabilities;
@@ -45,7 +45,7 @@ pub(crate) struct LogParts<I: Index> {
 }
 
 /// How a store leaves a checkpoint; see [`checkpoint::save`].
-pub(super) type SaveOf<I> = fn(&Spine<I>) -> Option<CheckpointEntry>;
+pub(super) type SaveOf<I> = fn(&Core<I>) -> Option<CheckpointEntry>;
 
 /// How a store whose index has an image leaves checkpoints, and goes on from them.
 struct Checkpoints<I: Index> {

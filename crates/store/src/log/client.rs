@@ -70,7 +70,9 @@ impl<I: Index> engine::Session for LogClient<I> {
     }
 
     fn clear(&mut self) -> Result<(), Error> {
-        self.spine.clear(&mut self.own)
+        let LogClient { spine, own } = self;
+        spine.settle_all(&own.pin())?;
+        spine.clear(own, Own::pin, |own, key| spine.write_blind(own, &Content::tombstone(key)))
     }
 
     fn modify(&mut self, key: &[u8], decide: &mut dyn Decide) -> Result<(), Error> {

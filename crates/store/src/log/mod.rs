@@ -18,8 +18,6 @@ mod append;
 mod batch;
 mod build;
 mod check;
-pub(crate) mod checkpoint;
-mod clear;
 mod client;
 mod compact;
 mod durable;

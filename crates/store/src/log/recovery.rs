@@ -16,13 +16,13 @@ use crate::background;
 use crate::engine::site::Existing;
 use crate::engine::site::Holes;
 use crate::log::Spine;
-use crate::log::checkpoint::Loaded;
 use crate::log::salvage;
 use crate::options::Twin;
-use crate::points::{TOMBSTONE, reference_of};
+use crate::points::checkpoint::Loaded;
+use crate::points::reference_of;
 use crate::types::error::{DamagedPlace, Error, damaged_at};
 use crate::types::reports::RecoveryReport;
-use crate::walk::proof::{all_damage, drawn_end, refuse_number};
+use crate::walk::proof::{all_damage, refuse_number};
 pub(crate) use findings::Findings;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
@@ -31,7 +31,6 @@ use quipu_parts::index::{Imaged, Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::{SpaceRecovery, ZoneId};
 use quipu_parts::sync::SpinLock;
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use values::FoundHead;
 
@@ -57,7 +56,7 @@ pub(crate) fn resume<I: Imaged>(
     loaded: Loaded<I>,
     mut space: SpaceRecovery,
 ) -> RecoveryReport {
-    let segments = loaded.adopt(spine);
+    let segments = loaded.adopt(&mut spine.core);
     if spine.twin == Some(Twin::LengthBelieved) {
         spine.core.heap.believe_lengths();
     }
@@ -306,11 +305,6 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// The numbers that records of this pool can have.
-    pub(crate) fn drawn(&self) -> Range<u64> {
-        1..drawn_end(self.heap.space().superblock().clock_ceiling.get())
-    }
-
     /// Notes the head of a large value, and tells whether its zones prove that they hold it.
     fn note_head(
         &self,
@@ -394,27 +388,6 @@ impl<I: Index> Spine<I> {
                 Ok(None) if scan.pass_hole(&self.drawn(), &mut effort) == PastHole::Record => {}
                 Ok(None) => return Ok(true),
                 Ok(Some(Found::Gap { .. })) | Err(_) => return Ok(false),
-            }
-        }
-    }
-
-    /// Takes the tombstones that won out of the index: to readers a tombstone and absence are equal.
-    pub(crate) fn drop_tombstones(&self) -> Result<(), Error> {
-        let participant = self.epochs.register();
-        let mut cursor = I::Cursor::default();
-        let mut words = Vec::new();
-        loop {
-            let guard = participant.pin();
-            let more = self.index.next_batch(&guard, &mut cursor, &mut words)?;
-            for word in words.drain(..) {
-                if reference_of(word).tag() == TOMBSTONE
-                    && let Some(record) = self.record_of(&guard, word)
-                {
-                    self.index.take(&guard, self.key(record.key), None, |found| found == word)?;
-                }
-            }
-            if !more {
-                return Ok(());
             }
         }
     }

@@ -5,6 +5,8 @@
 //! A walk may have writes that the index does not know yet. So a read first [settles](Points::settle) the
 //! stripe of its key.
 
+pub(crate) mod checkpoint;
+mod clear;
 mod client;
 mod proved;
 mod read;
@@ -17,6 +19,7 @@ pub(crate) use read::{Batch, Points};
 use crate::background::Admission;
 use crate::options::Twin;
 use crate::types::error::Error;
+use crate::walk::proof::drawn_end;
 use quipu_medium::Region;
 use quipu_parts::commit::Stripes;
 use quipu_parts::epoch::Collector;
@@ -24,6 +27,7 @@ use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Reference, SizedReference};
 use quipu_parts::index::{Index, Key, Records};
 use quipu_parts::record::{EXPIRY_FIELD, HEADER, HINT_FIELD, Kind, RecordView};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The parts of an open store that reads need.
@@ -120,6 +124,11 @@ impl<I: Index> Core<I> {
         } else {
             reference.word()
         }
+    }
+
+    /// The numbers that records of this pool can have.
+    pub(crate) fn drawn(&self) -> Range<u64> {
+        1..drawn_end(self.heap.space().superblock().clock_ceiling.get())
     }
 
     /// The key as its index looks for it.

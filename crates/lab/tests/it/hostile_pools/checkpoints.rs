@@ -111,6 +111,7 @@ impl Ground {
             words.push(at);
             at += match design {
                 Design::QUIPU => 8,
+                Design::NSTORE => 16,
                 _ => {
                     let rest = [10, 11].map(|byte| self.victim.bytes[self.contents_at(at + byte)]);
                     12 + usize::from(u16::from_le_bytes(rest))

@@ -110,15 +110,21 @@ impl Nlog<'_> {
         (u64::from(header.nonce() as u16) == generation).then_some((header.life(), life))
     }
 
+    /// Whether this entry is a copy of the other one, which has its key and its number.
+    pub fn is_copy_of(self, copy: &Entry, original: &Entry) -> bool {
+        let names =
+            |one: &Entry, other: &Entry| one.is_copy && one.parent == self.parent_word(other.reference);
+        // A copy may stand where the original of its original stood once, under a life with the same bits.
+        // Then each of the two names the other, and the one in the younger life is the copy.
+        names(copy, original) && !(names(original, copy) && original.life > copy.life)
+    }
+
     /// Whether an entry that has the child's key, and that the child names, was there before it.
     pub(super) fn is_parent_of(self, parent: &Entry, child: &Entry) -> bool {
         if !child.is_copy {
             return parent.sequence < child.sequence;
         }
-        // A copy may stand where the original of its original stood once, under a life with the same bits.
-        // Then each of the two names the other, and the one in the younger life is the copy.
-        let is_copy_of_child = parent.parent == self.parent_word(child.reference) && parent.life > child.life;
-        parent.sequence == child.sequence && !is_copy_of_child
+        parent.sequence == child.sequence && self.is_copy_of(child, parent)
     }
 
     /// Marks an entry, whose zone keeps its life: it counts no more, but its length stays legible. Durable

@@ -5,8 +5,12 @@
 //! where most of its records belong, and no more.
 
 use super::marks::{Mark, mark};
+use super::scan::FileInfo;
 use super::spot::Spot;
-use crate::heap::segments::{FIRST_RECORD, HIGH_WATER, HeapError, LogHeap, Role, SegmentHeader, Shard, Use};
+use crate::heap::Reference;
+use crate::heap::segments::{
+    FIRST_RECORD, HIGH_WATER, HeapError, LogHeap, Role, SegmentHeader, SegmentInfo, Shard, Use,
+};
 use crate::record::LifeKey;
 use crate::space::ZoneId;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -54,6 +58,10 @@ pub struct Files {
     /// By node, then by cluster.
     tails: Box<[Padded<SpinLock<Option<Tail>>>]>,
     by_zone: Box<[File]>,
+    /// Closed files that are not sealed yet.
+    closing: AtomicU32,
+    /// Files that are being opened at this moment.
+    opening: AtomicU32,
 }
 
 /// Files in the zones of a heap.
@@ -74,8 +82,8 @@ struct Tail {
     high_water: u64,
     /// The zone has storage up to here.
     limit: u64,
-    /// Its zone came from the reserve, so puts may not use it.
-    reserved: bool,
+    /// Its zone came from the reserve for this use; others wait until the reserve is whole again.
+    reserved_for: Use,
 }
 
 /// The state in DRAM of a zone while it is a file.
@@ -100,6 +108,8 @@ impl Files {
             clusters: settings.clusters,
             tails: (0..tails).map(|_| Padded::default()).collect(),
             by_zone: (0..heap.space().zone_count()).map(|_| File::default()).collect(),
+            closing: AtomicU32::new(0),
+            opening: AtomicU32::new(0),
         }
     }
 
@@ -121,17 +131,28 @@ impl<'h> Nlog<'h> {
         self.files.clusters
     }
 
-    /// The home of a key whose stripe has this number, for a client of this node, or of none.
+    /// The zone of a record.
     #[inline]
-    pub fn home(self, node: Option<Node>, stripe: usize) -> Home {
-        let place = node.and_then(|node| self.files.nodes.iter().position(|known| *known == node));
-        Home { node: place.unwrap_or_default() as u32, cluster: self.cluster(stripe) }
+    pub fn zone_of(self, reference: Reference) -> ZoneId {
+        reference.zone(self.heap.zone_shift())
     }
 
-    /// The cluster of a key whose stripe has this number.
+    /// Makes the marks of this thread durable.
+    pub fn fence(self) {
+        self.heap.region().fence();
+    }
+
+    /// The number of a node, for [`home`](Nlog::home). A client of no node, or of one that has no bytes of
+    /// the pool, counts to the first.
+    pub fn number_of(self, node: Option<Node>) -> u32 {
+        let number = node.and_then(|node| self.files.nodes.iter().position(|known| *known == node));
+        number.unwrap_or_default() as u32
+    }
+
+    /// The home of a key whose stripe has this number, for a client of the node of that number.
     #[inline]
-    pub fn cluster(self, stripe: usize) -> u32 {
-        stripe as u32 & (self.files.clusters - 1)
+    pub fn home(self, node: u32, stripe: usize) -> Home {
+        Home { node, cluster: stripe as u32 & (self.files.clusters - 1) }
     }
 
     /// Gives away a place for a record of `len` bytes, at the tail of its home. If there is no zone for
@@ -160,8 +181,10 @@ impl<'h> Nlog<'h> {
         let mut slot = self.files.tails[number].0.lock();
         let mut closed = None;
         if !slot.as_ref().is_some_and(|tail| self.has_room(tail, len, purpose)) {
-            let fresh = self.open_file(number, len, purpose)?;
-            closed = slot.replace(fresh);
+            self.files.opening.fetch_add(1, Ordering::Relaxed);
+            let fresh = self.open_file(number, len, purpose);
+            self.files.opening.fetch_sub(1, Ordering::Relaxed);
+            closed = slot.replace(fresh?);
         }
         let tail = slot.as_mut().expect("there is one with room");
         let spot = self.give(tail, len);
@@ -185,10 +208,16 @@ impl<'h> Nlog<'h> {
 
     #[inline]
     fn has_room(self, tail: &Tail, len: u64, purpose: Use) -> bool {
-        tail.next + len <= self.heap.space().zone_size()
-            && (!tail.reserved
-                || purpose != Use::Put
-                || self.heap.space().free_zones() >= self.heap.reserve())
+        if tail.next + len > self.heap.space().zone_size() {
+            return false;
+        }
+        let free = || self.heap.space().free_zones();
+        match (purpose, tail.reserved_for) {
+            (Use::Put, Use::Put) | (Use::Delete, Use::Put | Use::Delete) | (Use::Move, _) => true,
+            (Use::Put, _) => free() >= self.heap.reserve(),
+            // Cleaning can go on in another zone.
+            (Use::Delete, Use::Move) => free() > self.heap.leave_free(Use::Move),
+        }
     }
 
     /// Gives away the next place of a tail that has room. Nothing has changed if this fails.
@@ -252,39 +281,82 @@ impl<'h> Nlog<'h> {
         heap.region().fence();
         self.begin(zone, life_number, nonce);
         space.commit_zone(zone);
-        let reserved = purpose != Use::Put && space.free_zones() < heap.reserve();
+        let reserved_for = if space.free_zones() < heap.reserve() { purpose } else { Use::Put };
         let next = FIRST_RECORD;
-        Ok(Tail { zone, start, life_number, life, next, high_water, limit, reserved })
+        Ok(Tail { zone, start, life_number, life, next, high_water, limit, reserved_for })
     }
 
     /// Notes the life of a file in DRAM.
     fn begin(self, zone: ZoneId, life_number: u64, nonce: u64) {
-        let file = self.file(zone);
-        file.flight.store(0, Ordering::Relaxed);
-        file.generation.store(u32::from(nonce as u16), Ordering::Relaxed);
+        self.file(zone).flight.store(0, Ordering::Relaxed);
+        self.file(zone).generation.store(u32::from(nonce as u16), Ordering::Relaxed);
         self.heap.begin(zone, life_number);
     }
 
-    /// Notes a sealed file of an earlier run.
-    pub fn register(self, zone: ZoneId, life_number: u64, nonce: u64) {
-        self.begin(zone, life_number, nonce);
-        self.heap.end_of_writes(zone);
+    /// Notes a file of an earlier run. One that was left open is not cleaned before it is
+    /// [ended](Nlog::end_recovered).
+    pub fn register(self, info: &FileInfo) {
+        let SegmentInfo { zone, life_number, sealed_end, .. } = info.segment;
+        self.begin(zone, life_number, info.nonce);
+        if sealed_end.is_some() {
+            self.heap.end_of_writes(zone);
+        }
+    }
+
+    /// Notes how parents name a file that is registered.
+    pub fn note_generation(self, info: &FileInfo) {
+        let generation = &self.file(info.segment.zone).generation;
+        generation.store(u32::from(info.nonce as u16), Ordering::Relaxed);
+    }
+
+    /// Ends files that a crash has left open, each at this offset, durably.
+    pub fn end_recovered(self, open: &[(SegmentInfo, u64)]) {
+        self.heap.seal_recovered(open);
+        open.iter().for_each(|(info, _)| self.heap.end_of_writes(info.zone));
     }
 
     /// Ends a file whose tail nobody reaches any more: it is sealed when its last writer has published.
     fn close(self, tail: &Tail) {
         let file = self.file(tail.zone);
         file.end.store(tail.next, Ordering::Relaxed);
+        self.files.closing.fetch_add(1, Ordering::AcqRel);
         if file.flight.fetch_or(CLOSED, Ordering::AcqRel) == 0 {
             self.seal(tail.zone);
         }
     }
 
-    /// Ends all files. No client has a place, and none takes one meanwhile.
-    pub fn close_all(self) {
-        for slot in self.files.tails.iter() {
+    /// Ends all files that places are given away in, so that they can be cleaned; tells whether there was
+    /// one. Each is sealed when its last writer has published.
+    pub fn close_all(self) -> bool {
+        let mut closed = false;
+        for slot in &self.files.tails {
             let tail = slot.0.lock().take();
             tail.iter().for_each(|tail| self.close(tail));
+            closed |= tail.is_some();
         }
+        closed
+    }
+
+    /// Notes that a closed file is sealed.
+    pub(super) fn note_sealed(self) {
+        self.files.closing.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether a file is being opened at this moment.
+    pub fn is_growing(self) -> bool {
+        self.files.opening.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether a closed file waits for its last writer.
+    pub fn is_closing(self) -> bool {
+        self.files.closing.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether [`reserve`](Nlog::reserve) would find a place for `len` bytes now.
+    pub fn offers(self, len: u64, purpose: Use) -> bool {
+        let len = len.next_multiple_of(LINE);
+        let has_room = |tail: &Tail| self.has_room(tail, len, purpose);
+        self.heap.zones_left(purpose) > 0
+            || self.files.tails.iter().any(|slot| slot.0.lock().as_ref().is_some_and(has_room))
     }
 }

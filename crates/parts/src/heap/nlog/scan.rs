@@ -56,10 +56,10 @@ pub enum Item<'a> {
 }
 
 /// A walk over a file.
-pub struct FileScan<'a> {
-    nlog: Nlog<'a>,
+pub struct FileScan<'h, 'b> {
+    nlog: Nlog<'h>,
     info: FileInfo,
-    bytes: &'a [u8],
+    bytes: &'b [u8],
     next: u64,
     /// Numbers that records of this pool can have.
     drawn: Range<u64>,
@@ -92,6 +92,16 @@ impl<'h> Nlog<'h> {
         })
     }
 
+    /// The life number of the file that a record stands in.
+    pub fn life_of(self, reference: Reference) -> u64 {
+        self.heap.life_of(reference.zone(self.heap.zone_shift()))
+    }
+
+    /// Whether the file that a record stands in has no end yet.
+    pub fn is_open(self, reference: Reference) -> bool {
+        self.heap.is_written(reference.zone(self.heap.zone_shift()))
+    }
+
     /// The bytes of a file up to its end, in place.
     ///
     /// # Safety
@@ -110,20 +120,17 @@ impl<'h> Nlog<'h> {
     }
 
     /// A walk over the bytes of a file. `drawn` are the numbers that records of this pool can have.
-    pub fn scan<'a>(self, info: &FileInfo, bytes: &'a [u8], drawn: Range<u64>) -> FileScan<'a>
-    where
-        'h: 'a,
-    {
+    pub fn scan<'b>(self, info: &FileInfo, bytes: &'b [u8], drawn: Range<u64>) -> FileScan<'h, 'b> {
         FileScan { nlog: self, info: *info, bytes, next: FIRST_RECORD, drawn }
     }
 }
 
-impl<'a> FileScan<'a> {
+impl<'b> FileScan<'_, 'b> {
     /// The next item; `None` at the end.
     ///
     /// # Errors
     /// [`ScanError::Unknown`] for a record that a newer version wrote.
-    pub fn advance(&mut self) -> Result<Option<Item<'a>>, ScanError> {
+    pub fn advance(&mut self) -> Result<Option<Item<'b>>, ScanError> {
         let offset = self.next;
         if offset >= self.info.end() {
             return Ok(None);
@@ -139,12 +146,12 @@ impl<'a> FileScan<'a> {
         Ok(Some(Item::Hole { offset, len: self.next - offset }))
     }
 
-    fn rest(&self, offset: u64) -> &'a [u8] {
+    fn rest(&self, offset: u64) -> &'b [u8] {
         self.bytes.get(offset as usize..self.info.end() as usize).unwrap_or_default()
     }
 
     /// The item at this place, which the walk then passes.
-    fn item_at(&mut self, offset: u64) -> Result<Option<Item<'a>>, ScanError> {
+    fn item_at(&mut self, offset: u64) -> Result<Option<Item<'b>>, ScanError> {
         let SegmentInfo { zone, life, life_number, .. } = self.info.segment;
         let (bytes, certifier) = (self.rest(offset), self.nlog.heap.certifier());
         let reference = Reference::new(zone, offset, self.nlog.heap.zone_shift());

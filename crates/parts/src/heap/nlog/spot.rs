@@ -2,7 +2,7 @@
 //! place is covered, so that nothing in it ever counts.
 
 use super::place::{CLOSED, Nlog};
-use crate::heap::segments::Shard;
+use crate::heap::segments::{FIRST_RECORD, Shard};
 use crate::heap::{Numbers, Reference};
 use crate::record::{Content, Encoder, LifeKey};
 use crate::space::ZoneId;
@@ -48,6 +48,12 @@ impl<'h> Spot<'h> {
     #[inline]
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Whether it is the first of its file.
+    #[inline]
+    pub fn begins_file(&self) -> bool {
+        self.offset == FIRST_RECORD
     }
 
     /// Never: a place has room for a record.
@@ -113,5 +119,6 @@ impl Nlog<'_> {
     pub(super) fn seal(self, zone: ZoneId) {
         let end = self.file(zone).end.load(Ordering::Relaxed);
         self.heap.seal_file(zone, end);
+        self.note_sealed();
     }
 }

@@ -31,7 +31,7 @@ impl Writer {
 
     fn put(&mut self, nlog: Nlog<'_>, stripe: usize, key: &[u8], value: &[u8], parent: u64) -> Entry {
         let content = Content { parent: Some(Parent::Before(parent)), ..Content::value(key, value) };
-        let place = nlog.reserve(nlog.home(None, stripe), content.record_len(), Use::Put).expect("room");
+        let place = nlog.reserve(nlog.home(0, stripe), content.record_len(), Use::Put).expect("room");
         self.write(&place, content);
         nlog.heap.region().fence();
         let reference = place.reference();
@@ -75,7 +75,7 @@ fn zone_of(nlog: Nlog<'_>, spot: &Spot<'_>) -> ZoneId {
 #[test]
 fn writers_share_a_file_and_one_that_gives_up_leaves_a_void() {
     let nlog = nlog();
-    let home = nlog.home(None, 0);
+    let home = nlog.home(0, 0);
     let places: Vec<_> = (0..4).map(|_| nlog.reserve(home, 100, Use::Put).expect("room")).collect();
     let zone = zone_of(nlog, &places[0]);
     assert!(places.iter().all(|place| zone_of(nlog, place) == zone && place.len() == 128));
@@ -96,7 +96,7 @@ fn writers_share_a_file_and_one_that_gives_up_leaves_a_void() {
 #[test]
 fn a_full_file_is_sealed_by_its_last_writer_once_it_has_published() {
     let nlog = nlog();
-    let home = nlog.home(None, 0);
+    let home = nlog.home(0, 0);
     let first = nlog.reserve(home, 4096, Use::Put).expect("room");
     let zone = zone_of(nlog, &first);
     let mut writer = Writer::default();
@@ -126,7 +126,7 @@ fn a_full_file_is_sealed_by_its_last_writer_once_it_has_published() {
 #[test]
 fn what_stands_behind_a_hole_is_found_and_nothing_behind_the_high_water() {
     let nlog = nlog();
-    let home = nlog.home(None, 0);
+    let home = nlog.home(0, 0);
     let mut writer = Writer::default();
     let lost = nlog.reserve(home, 1000, Use::Put).expect("room");
     let kept = nlog.reserve(home, 100, Use::Put).expect("room");
@@ -188,7 +188,7 @@ fn in_a_full_pool_any_tail_serves_and_deletions_have_the_reserve() {
     let nlog = nlog();
     let (mut writer, mut stripe, mut written) = (Writer::default(), 0, 0);
     let full = loop {
-        match nlog.reserve(nlog.home(None, stripe), 1000, Use::Put) {
+        match nlog.reserve(nlog.home(0, stripe), 1000, Use::Put) {
             Ok(place) => {
                 writer.write(&place, Content::value(b"key", &[1; 900]));
                 place.published();
@@ -202,10 +202,10 @@ fn in_a_full_pool_any_tail_serves_and_deletions_have_the_reserve() {
     assert_eq!(free, u64::from(nlog.heap.reserve()));
     let in_a_file = ((16 << 10) - FIRST_RECORD) / 1024;
     assert_eq!(written as u64, (all - free) * in_a_file, "all tails are full");
-    let of_delete = |stripe| nlog.reserve(nlog.home(None, stripe), 1000, Use::Delete);
+    let of_delete = |stripe| nlog.reserve(nlog.home(0, stripe), 1000, Use::Delete);
     let place = of_delete(3).expect("the reserve");
     assert_eq!(zone_of(nlog, &place), zone_of(nlog, &of_delete(5).expect("a tail of another cluster")));
     drop(place);
-    assert!(nlog.reserve(nlog.home(None, 3), 1000, Use::Put).is_err(), "it is for deletions");
-    assert!(matches!(nlog.reserve(nlog.home(None, 0), 20_000, Use::Put), Err(HeapError::TooLong { .. })));
+    assert!(nlog.reserve(nlog.home(0, 3), 1000, Use::Put).is_err(), "it is for deletions");
+    assert!(matches!(nlog.reserve(nlog.home(0, 0), 20_000, Use::Put), Err(HeapError::TooLong { .. })));
 }

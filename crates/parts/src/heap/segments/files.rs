@@ -32,6 +32,16 @@ impl LogHeap {
         is_valid.then(|| (header, header.life_key(self.certifier())))
     }
 
+    /// The life number of a registered zone.
+    pub(in crate::heap) fn life_of(&self, zone: ZoneId) -> u64 {
+        self.lives.life(zone)
+    }
+
+    /// Whether a registered zone has no end yet.
+    pub(in crate::heap) fn is_written(&self, zone: ZoneId) -> bool {
+        self.lives.is_open(zone, self.lives.life(zone))
+    }
+
     /// Takes a sealed zone for cleaning; `false` if somebody else has.
     pub fn take_victim(&self, zone: ZoneId) -> bool {
         self.lives.take(zone)

@@ -75,6 +75,11 @@ impl Lives {
         }
     }
 
+    /// The life number of a segment.
+    pub(super) fn life(&self, zone: ZoneId) -> u64 {
+        life_of((zone, self.word(zone).load(Ordering::Acquire))).1
+    }
+
     /// The number from which on a segment of this life holds tombstones.
     pub(super) fn oldest(&self, (zone, life): (ZoneId, u64)) -> u64 {
         life.min(self.holds[zone.0 as usize].load(Ordering::Acquire))

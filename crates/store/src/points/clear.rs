@@ -1,22 +1,25 @@
 //! Deleting every key, a piece of the index at a time.
 
-use super::{Session, Spine};
+use super::Core;
 use crate::types::error::{DamagedPlace, Error, damaged_at};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::Index;
-use quipu_parts::record::Content;
 
-impl<I: Index> Spine<I> {
-    /// Deletes every key that is present when this begins; as [`crate::Client::clear`].
+impl<I: Index> Core<I> {
+    /// Deletes every key that is present when this begins; as [`crate::Client::clear`]. Nothing is parked.
     ///
     /// Keys are copied before they are deleted, so that nothing is pinned while a delete waits for room.
-    pub(crate) fn clear(&self, session: &mut Session) -> Result<(), Error> {
-        self.admit_write()?;
+    pub(crate) fn clear<S>(
+        &self,
+        session: &mut S,
+        pin: impl Fn(&S) -> Guard<'_>,
+        delete: impl Fn(&mut S, &[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.admission.admit()?;
         let (mut cursor, mut keys, mut damage) = (I::Cursor::default(), Vec::new(), Vec::new());
-        self.settle_all(&session.pin())?;
-        while self.next_keys(&session.pin(), &mut cursor, &mut keys, &mut damage)? {
+        while self.next_keys(&pin(session), &mut cursor, &mut keys, &mut damage)? {
             for key in keys.drain(..) {
-                self.write_blind(session, &Content::tombstone(&key))?;
+                delete(session, &key)?;
             }
         }
         damaged_at(damage)

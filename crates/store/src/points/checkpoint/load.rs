@@ -2,8 +2,8 @@
 
 use super::layout::{SegmentEntry, Summary};
 use crate::background;
-use crate::log::Spine;
 use crate::options::Twin;
+use crate::points::Core;
 use crate::walk::checkpoint::Chain;
 use crate::walk::proof::drawn_end;
 use quipu_parts::heap::SizedReference;
@@ -22,34 +22,34 @@ pub(crate) struct Loaded<I> {
 
 impl<I: Imaged> Loaded<I> {
     /// Makes them the state of the store, and returns the number of segments.
-    pub(crate) fn adopt(self, spine: &mut Spine<I>) -> usize {
-        spine.core.index = self.index;
+    pub(crate) fn adopt(self, core: &mut Core<I>) -> usize {
+        core.index = self.index;
         for state in &self.states {
-            let forgets = spine.twin == Some(Twin::HoldsForgotten);
+            let forgets = core.twin == Some(Twin::HoldsForgotten);
             let oldest = if forgets { state.life } else { state.oldest };
-            spine.heap.restore(&SegmentState { oldest, ..*state });
+            core.heap.restore(&SegmentState { oldest, ..*state });
         }
         self.states.len()
     }
 }
 
 /// Reads the checkpoint of a pool that is being opened. `None` if none can be believed.
-pub(crate) fn load<I: Imaged>(spine: &Spine<I>, threads: usize) -> Option<Loaded<I>> {
-    let superblock = spine.heap.space().superblock();
-    let believes_all = spine.twin == Some(Twin::StaleCheckpoint);
-    if !believes_all && !spine.heap.space().has_headers_of_close() {
+pub(crate) fn load<I: Imaged>(core: &Core<I>, threads: usize) -> Option<Loaded<I>> {
+    let superblock = core.heap.space().superblock();
+    let believes_all = core.twin == Some(Twin::StaleCheckpoint);
+    if !believes_all && !core.heap.space().has_headers_of_close() {
         return None;
     }
     let entry = if believes_all { superblock.checkpoint } else { superblock.checkpoint()? };
-    let chain = Chain::read(spine.heap.space(), spine.heap.certifier(), &entry, threads)?;
+    let chain = Chain::read(core.heap.space(), core.heap.certifier(), &entry, threads)?;
 
     let summary = size_of::<Summary>() as u64;
     let (segments, index) = Summary::read(&chain.copy(0, summary)?, chain.len())?;
     let entries = chain.copy(summary, (segments * size_of::<SegmentEntry>()) as u64)?;
     let entries = <[SegmentEntry]>::ref_from_bytes(&entries).ok()?;
-    let zone_size = spine.heap.space().zone_size();
+    let zone_size = core.heap.space().zone_size();
     let states: Vec<_> = entries.iter().map(|entry| entry.state(zone_size)).collect::<Option<_>>()?;
-    let places = Places::of(&spine.heap, &states, threads, believes_all)?;
+    let places = Places::of(&core.heap, &states, threads, believes_all)?;
     let from = chain.len() - index;
     let index = I::of_image(&ChainedImage { chain, from, places, threads }).ok()?;
     Some(Loaded { index, states })

@@ -1,0 +1,109 @@
+//! The costs of writes into files of a node, counted exactly on the simulator (NStore, section III).
+//!
+//! A record has its lines for itself: a header of 24 bytes, a parent of 8, key and value, in whole lines. A
+//! file takes a fence for its header and one for its zone, one for each further chunk of its high water, and
+//! one for its end mark.
+
+use crate::shared::cost;
+
+use cost::cost_of;
+use quipu::{Client, Design, Options, Store};
+use quipu_medium::sim::{Cost, SimOptions};
+use quipu_medium::{LINE, Node, Region};
+
+const ZONE: u64 = 256 << 10;
+/// The high water rises by so much.
+const CHUNK: u64 = 64 << 10;
+
+fn store_on(nodes: u16) -> Store {
+    let region = Region::sim(SimOptions { len: 64 << 20, nodes, ..SimOptions::default() });
+    let options = Options::new().design(Design::NSTORE).zone_size(ZONE).cleaner(false);
+    Store::create_on(region, &options).unwrap()
+}
+
+/// Bytes of a record's lines.
+fn lines(value: usize) -> u64 {
+    (24 + 8 + 8 + value as u64).next_multiple_of(8).div_ceil(LINE)
+}
+
+/// Keys of eight bytes, which c-ALEX tells apart by itself.
+fn key(number: u64) -> [u8; 8] {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+/// Opens the file of each key's cluster, so that the writes that follow open none.
+fn warm(client: &mut Client, keys: u64) {
+    (0..keys).for_each(|number| client.put(&key(number), b"first").unwrap());
+}
+
+#[test]
+fn a_write_is_one_fence_and_its_own_lines_and_reads_nothing() {
+    let store = store_on(1);
+    let mut client = store.client();
+    warm(&mut client, 200);
+    let check = |cost: Cost, value: usize, what: &str| {
+        assert_eq!((cost.fences, cost.reads), (1, 0), "{what}: {cost:?}");
+        assert_eq!(cost.lines_persisted(), lines(value), "{what}: {cost:?}");
+    };
+    for (number, len) in (0..200u64).zip([0, 1, 24, 25, 88, 200].into_iter().cycle()) {
+        let value = vec![7; len];
+        let new = 1000 + number;
+        check(cost_of(&store, || client.put(&key(new), &value).unwrap()), len, "a new key");
+        check(cost_of(&store, || client.put(&key(number), &value).unwrap()), len, "an update");
+        check(cost_of(&store, || client.delete(&key(new)).unwrap()), 0, "a deletion");
+        let cost = cost_of(&store, || client.delete(&key(new)).unwrap());
+        assert_eq!((cost.fences, cost.lines_persisted()), (0, 0), "there is nothing to delete");
+    }
+}
+
+#[test]
+fn a_file_takes_a_fence_for_each_step_of_its_life() {
+    let store = store_on(1);
+    let mut client = store.client();
+    client.put(&key(0), b"first").unwrap();
+    // One key, and so one cluster: files of it are filled one after the other.
+    let value = vec![7; 1000];
+    let of_file = (ZONE - LINE) / (lines(1000) * LINE);
+    // The first file has been opened, and the last one is not full.
+    let files = 3;
+    let cost = cost_of(&store, || {
+        (0..files * of_file).for_each(|_| client.put(&key(0), &value).unwrap());
+    });
+    let (opened, sealed, raised) = (2 * (files - 1), files - 1, files * (ZONE / CHUNK - 1));
+    assert_eq!(cost.fences, files * of_file + opened + sealed + raised, "{cost:?}");
+}
+
+/// Every key is changed by clients of other nodes than the one that wrote it. Only a cleaner, which marks the
+/// records that were replaced, writes to other nodes.
+#[test]
+fn writes_stay_on_their_node_and_marks_do_not() {
+    for nodes in [2, 4] {
+        let mut store = store_on(nodes);
+        let region = store.region().clone();
+        let cost_on = |node: u16, work: &mut dyn FnMut(&mut Client)| {
+            region.pin(Node(node)).unwrap();
+            cost_of(&store, || work(&mut store.client()))
+        };
+        // The run begins, and each node has its first files.
+        for node in 0..nodes {
+            cost_on(node, &mut |client| warm(client, 200));
+        }
+        for round in 0..4u64 {
+            for node in 0..nodes {
+                let cost = cost_on(node, &mut |client| {
+                    for number in 0..200 {
+                        let of = (u64::from(node) + round) % u64::from(nodes);
+                        client.put(&key(of << 32 | number), &[round as u8; 100]).unwrap();
+                    }
+                });
+                assert_eq!(cost.remote_lines_written, 0, "round {round}, node {node} of {nodes}");
+            }
+        }
+        region.pin(Node(0)).unwrap();
+        let cost = cost_of(&store, || {
+            store.compact().unwrap();
+        });
+        assert!(cost.remote_lines_written > 0, "{cost:?}");
+        assert!(store.check(&|_, _| {}).unwrap().is_sound());
+    }
+}

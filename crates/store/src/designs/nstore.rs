@@ -1,0 +1,57 @@
+//! `nstore`: logs on each node that all its clients append to, found by a learned index (Wang et al.,
+//! "NStore: A High-Performance NUMA-Aware Key-Value Store for Hybrid Memory", IEEE Transactions on Computers,
+//! 2025).
+
+use super::{Capabilities, Description, Design, NO_OBJECTS, Recipe};
+use crate::nlog::{NlogChoices, NlogParts};
+use quipu_parts::index::alex::Alex;
+
+impl Design {
+    /// NStore; see [`nstore`](super::nstore).
+    pub const NSTORE: Design = Design(11);
+}
+
+const PARTS: NlogParts<Alex> = NlogParts::of_design();
+
+/// Clusters of the paper (V-A).
+const CLUSTERS: u32 = 256;
+
+/// Per cent of a file that must be dead before it is collected ahead of need (V-F).
+const THRESHOLD: u32 = 50;
+
+pub(super) const RECIPE: Recipe = Recipe {
+    design: Design::NSTORE,
+    description: Description {
+        name: "nstore",
+        paper: "NStore, IEEE TC 2025",
+        parts: &[
+            (
+                "placed",
+                "at the tail of the key's cluster on the client's node; the tail is locked for a moment (III-C)",
+            ),
+            ("persistent", "when its self-certifying record is fenced: one fence a put"),
+            ("published", "by c-ALEX in DRAM, which keeps the first bytes of keys, in their order (IV)"),
+            (
+                "writers",
+                "lock the stripe of their key, and look up the record before theirs, which theirs names (III-D)",
+            ),
+            ("readers", "lock nothing; an epoch keeps what they read from reuse"),
+            ("released", "by counters of garbage per file in DRAM"),
+            (
+                "space comes back",
+                "by marking the parents of a file's entries, moving its live records, and freeing it (III-F)",
+            ),
+            ("opened", "from the checkpoint of a clean close, else when all files have been scanned (III-G)"),
+            ("cached in DRAM", "nothing but the index"),
+        ],
+        can: Capabilities { ..PARTS.capabilities() },
+    },
+    settings: &[],
+    object_pools: NO_OBJECTS,
+    remember: |_, _| [0; _],
+    recall: |_, _| Ok(()),
+    open: |site| {
+        let index = if site.is_tiny() { Alex::tiny() } else { Alex::new() };
+        PARTS.open(site, index, NlogChoices { clusters: CLUSTERS, threshold: THRESHOLD })
+    },
+};

@@ -1,0 +1,109 @@
+//! A store of files as its handle sees it.
+
+use super::client::NlogClient;
+use super::{NlogSpine, check};
+use crate::background::{Admission, Bell, Job};
+use crate::engine::{Engine, InPlace};
+use crate::types::error::Error;
+use crate::types::reports::CheckReport;
+use crate::types::stats::{Activity, Stats};
+use crate::walk::cleaner;
+use quipu_medium::Node;
+use quipu_parts::heap::Clock;
+use quipu_parts::heap::segments::Use;
+use quipu_parts::index::Index;
+use quipu_parts::space::{CheckpointEntry, Space};
+use smallbox::smallbox;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl<I: Index> Engine for NlogSpine<I> {
+    fn session(self: Arc<Self>, node: Option<Node>) -> InPlace {
+        smallbox!(NlogClient::of(self, node))
+    }
+
+    fn space(&self) -> &Space {
+        self.heap.space()
+    }
+
+    fn clock(&self) -> &Clock {
+        self.heap.clock()
+    }
+
+    fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
+    fn jobs(self: Arc<Self>) -> Vec<Job> {
+        let bell = self.cleaning.bell.clone();
+        vec![cleaner(self, bell, Self::clean_ahead)]
+    }
+
+    fn clock_bell(&self) -> Option<Arc<Bell>> {
+        Some(self.cleaning.bell.clone())
+    }
+
+    fn limits(&self) -> (u64, u64) {
+        (self.key_limit(), self.inline_limit())
+    }
+
+    fn activity(&self) -> Activity {
+        Activity {
+            is_growing: self.index.growing() || self.nlog().is_growing(),
+            index_growth: self.index.growth(),
+            is_compacting: self.cleaning.is_busy(),
+            is_surveying: false,
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        let participant = self.epochs.register();
+        let guard = participant.pin();
+        let (space, index, bytes) = (self.heap.space(), self.index.stats(), self.heap.usage());
+        let load = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        let goal = self.cleaning.low_water;
+        let stats = Stats {
+            records: self.index.len(&guard).unwrap_or_default(),
+            pool_bytes: self.region().len(),
+            zone_bytes: space.zone_size(),
+            zones: space.zone_count() as u64,
+            free_zones: space.free_zones() as u64,
+            spills: space.spills(),
+            reserve_zones: self.heap.reserve() as u64,
+            reserved_bytes: self.heap.reserve() as u64 * space.zone_size(),
+            free_bytes: self.heap.zones_left(Use::Put) as u64 * space.zone_size(),
+            segments: u64::from(space.zone_count() - self.heap.reserve()),
+            segment_bytes: space.zone_size(),
+            record_bytes: bytes.written,
+            garbage_bytes: bytes.garbage,
+            moved_bytes: load(&self.cleaning.moved),
+            moved_records: load(&self.cleaning.moved_records),
+            freed_segments: load(&self.cleaning.freed),
+            goal_zones: goal as u64,
+            owed_zones: goal.saturating_sub(self.heap.zones_left(Use::Put)) as u64,
+            index_bytes: index.bytes,
+            index_splits: index.splits,
+            index_records_read: index.records_read,
+            ..Stats::default()
+        };
+        self.cleaning.stalls.counted_in(stats)
+    }
+
+    fn compact(&self) -> Result<(u64, u64), Error> {
+        self.clean_all()
+    }
+
+    fn check(&self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
+        check::check(self, progress)
+    }
+
+    fn quiesce(&self) -> Result<(), Error> {
+        self.give_back();
+        self.nlog().close_all();
+        Ok(())
+    }
+
+    fn retire(&self) -> Result<CheckpointEntry, Error> {
+        Ok((self.save)(&self.core).unwrap_or_default())
+    }
+}

@@ -1,0 +1,113 @@
+//! Which parents a cleaner marks, and in which order: "marked reversely" (section III-F).
+//!
+//! A walk along parents ends where nothing is left, so an entry may be marked only when everything before it
+//! is durably gone. Marks are collected by *level*: a level holds those whose parents are all on lower ones.
+//! One fence a level makes them durable.
+
+use crate::options::Twin;
+use quipu_parts::heap::Reference;
+use quipu_parts::heap::nlog::{Before, Entry, Nlog};
+use quipu_parts::space::ZoneId;
+use std::collections::HashMap;
+
+/// Entries whose parents are marked together.
+const BATCH: usize = 256;
+
+/// The treatment of an entry on its level.
+enum Act {
+    Mark(Entry),
+    /// Its mark is there, and perhaps not durable.
+    Help(Reference),
+}
+
+/// The marks of a batch of entries of a victim.
+pub(super) struct Levels<'h> {
+    nlog: Nlog<'h>,
+    victim: ZoneId,
+    levels: Vec<Vec<Act>>,
+    /// The level of each parent that was collected, by the word that names it.
+    known: HashMap<u64, usize>,
+    traced: usize,
+    /// Parents on the way from an entry, the nearest first, with the words that name them.
+    path: Vec<(u64, Entry)>,
+    buffer: Vec<u8>,
+    twin: Option<Twin>,
+}
+
+impl<'h> Levels<'h> {
+    pub(super) fn new(nlog: Nlog<'h>, victim: ZoneId, twin: Option<Twin>) -> Levels<'h> {
+        let (levels, known, path, buffer) = Default::default();
+        Levels { nlog, victim, levels, known, traced: 0, path, buffer, twin }
+    }
+
+    /// Collects the parents of an entry of this key.
+    ///
+    /// Parents in the victim go with it, and their own parents are traced from them. But if one outside comes
+    /// first, the ones in the victim are marked as well: they are to be gone before that one is.
+    pub(super) fn trace(&mut self, entry: Entry, key: &[u8]) {
+        let (mut child, mut is_inside) = (entry, true);
+        let below = loop {
+            if let Some(level) = self.known.get(&child.parent) {
+                break level + 1;
+            }
+            match self.nlog.before(&child, key, &mut self.buffer) {
+                Before::Nothing => break 0,
+                Before::Marked(place) => {
+                    self.add(0, child.parent, Act::Help(place));
+                    break 1;
+                }
+                Before::Entry(parent) => {
+                    let is_in_victim = self.nlog.zone_of(parent.reference) == self.victim;
+                    is_inside &= is_in_victim;
+                    if is_inside || (is_in_victim && self.twin == Some(Twin::StoppedInside)) {
+                        break 0;
+                    }
+                    self.path.push((child.parent, parent));
+                    child = parent;
+                }
+            }
+        };
+        let mut path = std::mem::take(&mut self.path);
+        let last = path.len();
+        for (step, (word, parent)) in path.drain(..).rev().enumerate() {
+            let step = match self.twin {
+                Some(Twin::MarkedForwards) => last - step,
+                Some(Twin::MarkedAtOnce) => 0,
+                _ => step,
+            };
+            self.add(below + step, word, Act::Mark(parent));
+        }
+        self.path = path;
+        self.traced += 1;
+        if self.traced == BATCH {
+            self.carry_out();
+        }
+    }
+
+    fn add(&mut self, level: usize, word: u64, act: Act) {
+        while self.levels.len() <= level {
+            self.levels.push(Vec::new());
+        }
+        self.levels[level].push(act);
+        self.known.insert(word, level);
+    }
+
+    /// Marks all that was collected, durably when this returns.
+    pub(super) fn carry_out(&mut self) {
+        for level in &mut self.levels {
+            if level.is_empty() {
+                continue;
+            }
+            for act in level.drain(..) {
+                match act {
+                    Act::Mark(entry) => self.nlog.mark(&entry),
+                    Act::Help(_) if self.twin == Some(Twin::MarkNotHelped) => {}
+                    Act::Help(place) => self.nlog.help(place),
+                }
+            }
+            self.nlog.fence();
+        }
+        self.known.clear();
+        self.traced = 0;
+    }
+}
