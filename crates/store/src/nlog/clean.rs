@@ -18,6 +18,7 @@ use crate::background::Bell;
 use crate::options::Twin;
 use crate::types::error::Error;
 use crate::types::stats::StallCounts;
+use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::SizedReference;
 use quipu_parts::heap::nlog::{Entry, FileInfo, Item, Spot};
@@ -97,6 +98,13 @@ pub(super) enum Step {
     Waits,
     /// There is nothing that meets the demand.
     NothingToDo,
+}
+
+/// The record that takes the place of a live one.
+#[derive(Clone, Copy)]
+enum Next {
+    Copy,
+    Deletion,
 }
 
 /// A live record of the victim, with its key.
@@ -232,14 +240,7 @@ impl<I: Index> NlogSpine<I> {
         if self.twin != Some(Twin::ParentsLeft) {
             self.mark_parents(&info, file)?;
         }
-        let expired = self.move_live(pinned, writer, &info, file)?;
-        // From here on nothing fails. An expired record goes with its file, and before any record of its key
-        // that is written from now on, which does not name it: files are freed in the order of this.
-        for Live { key, record, stripe, entry } in expired {
-            let _held = self.lock(stripe);
-            let word = self.word_of(&entry, &record);
-            let _ = self.index.take(pinned, key, None, |found| found == word);
-        }
+        self.move_live(pinned, writer, &info, file)?;
         let ripe = self.cleaning.ripe.clone();
         self.cleaning.retired.fetch_add(1, Ordering::AcqRel);
         pinned.defer_to_anyone(Box::new(move || ripe.lock().push(zone)));
@@ -257,15 +258,15 @@ impl<I: Index> NlogSpine<I> {
         Ok(())
     }
 
-    /// Pass 2: copies the live values, and repoints the index. Returns those that have expired.
-    fn move_live<'b>(
+    /// Pass 2: copies the live values, and repoints the index. Those that have expired are deleted.
+    fn move_live(
         &self,
         pinned: &Guard<'_>,
         writer: &mut Writer,
         info: &FileInfo,
-        file: &'b [u8],
-    ) -> Result<Vec<Live<'b>>, Error> {
-        let (mut batch, mut expired) = (Vec::with_capacity(BATCH), Vec::new());
+        file: &[u8],
+    ) -> Result<(), Error> {
+        let mut batch = Vec::with_capacity(BATCH);
         self.each_entry(info, file, |entry, record| {
             let key = self.key(record.key);
             if record.kind() != Kind::Value
@@ -273,19 +274,13 @@ impl<I: Index> NlogSpine<I> {
             {
                 return Ok(());
             }
-            let live = Live { entry, record, key, stripe: self.stripes.of(key.hash) };
-            if self.has_expired(&record) {
-                expired.push(live);
-                return Ok(());
-            }
-            batch.push(live);
+            batch.push(Live { entry, record, key, stripe: self.stripes.of(key.hash) });
             if batch.len() < BATCH {
                 return Ok(());
             }
             self.move_batch(pinned, writer, &mut batch)
         })?;
-        self.move_batch(pinned, writer, &mut batch)?;
-        Ok(expired)
+        self.move_batch(pinned, writer, &mut batch)
     }
 
     /// Moves records under one fence, with their stripes held.
@@ -298,58 +293,99 @@ impl<I: Index> NlogSpine<I> {
         let mut stripes: Vec<usize> = batch.iter().map(|live| live.stripe).collect();
         stripes.sort_unstable();
         stripes.dedup();
-        let _held: Vec<_> = stripes.into_iter().map(|stripe| self.lock(stripe)).collect();
-        let mut copies = Vec::with_capacity(batch.len());
-        let mut copied = Ok(());
+        let held: Vec<_> = stripes.iter().map(|stripe| self.lock(*stripe)).collect();
+        let mut moves = Vec::with_capacity(batch.len());
+        let mut moved = Ok(());
         for live in batch.drain(..) {
-            match self.copy(pinned, writer, &live) {
-                Ok(Some(spot)) => copies.push((live, spot)),
+            let stripe = &held[stripes.binary_search(&live.stripe).expect("each was locked")];
+            match self.write_next(pinned, writer, stripe, &live) {
+                Ok(Some((spot, content))) => moves.push((live, spot, content)),
                 Ok(None) => {}
                 Err(error) => {
-                    copied = Err(error);
+                    moved = Err(error);
                     break;
                 }
             }
         }
         self.region().fence();
-        // Those that were copied before an error count too: a valid record that nobody names would win later.
-        for (live, spot) in copies {
-            let (old, len) = (self.word_of(&live.entry, &live.record), live.record.header.record_len());
-            let new = SizedReference::new(spot.reference(), len).word();
-            let replaced = self.index.replace(pinned, live.key, old, new)?;
-            debug_assert!(replaced, "the key is locked");
-            let taken = spot.len();
-            spot.published();
-            self.heap.note_garbage(writer.shard, live.entry.reference, taken);
-            self.cleaning.moved.fetch_add(taken, Ordering::Relaxed);
-            self.cleaning.moved_records.fetch_add(1, Ordering::Relaxed);
+        // Those that were written before an error count too: a valid record that nobody names would win later.
+        for (live, spot, next) in moves {
+            self.publish_next(pinned, writer, &live, spot, next)?;
         }
-        copied
+        moved
     }
 
-    /// Copies a record, whose key is locked, if the index names it still. Durable with the next fence.
-    fn copy(
+    /// Writes the record that takes the place of one whose key is locked, if the index names that still: a
+    /// copy, or a deletion if it has expired. Durable with the next fence.
+    ///
+    /// Without a deletion, a later record of the key would not name the expired one, and might go before it.
+    fn write_next(
         &self,
         pinned: &Guard<'_>,
         writer: &mut Writer,
+        stripe: &StripeGuard<'_>,
         live: &Live<'_>,
-    ) -> Result<Option<Spot<'_>>, Error> {
-        let Live { entry, record, key, stripe } = live;
+    ) -> Result<Option<(Spot<'_>, Next)>, Error> {
+        let Live { entry, record, key, .. } = live;
+        // The index has whole keys of eight bytes, and would not ask which word is meant.
         if !self.index.names(pinned, *key, self.word_of(entry, record))? {
             return Ok(None);
         }
-        let original = self.nlog().parent_word(entry.reference);
-        let RecordView { value, expires, .. } = *record;
-        let unchained = self.twin == Some(Twin::CopyUnchained);
-        let parent = Some(if unchained { Parent::Before(0) } else { Parent::Original(original) });
-        let content = Content { expires, parent, ..Content::value(key.bytes, value) };
-        let home = self.nlog().home(writer.node, *stripe);
+        let before = self.nlog().parent_word(entry.reference);
+        let is_expired = self.has_expired(record);
+        let content = if is_expired {
+            Content { parent: Some(Parent::Before(before)), ..Content::tombstone(key.bytes) }
+        } else {
+            let unchained = self.twin == Some(Twin::CopyUnchained);
+            let parent = Some(if unchained { Parent::Before(0) } else { Parent::Original(before) });
+            Content { expires: record.expires, parent, ..Content::value(key.bytes, record.value) }
+        };
+        let home = self.nlog().home(writer.node, live.stripe);
         let spot = self.nlog().reserve(home, content.record_len(), Use::Move)?;
-        spot.write(&mut writer.encoder, &content, entry.sequence);
-        if expires != 0 {
-            self.heap.note_expiring(spot.reference(), spot.len(), expires);
+        let sequence = if is_expired {
+            let sequence = spot.draw_above(&mut writer.numbers, stripe.newest());
+            stripe.note_newest(sequence);
+            sequence
+        } else {
+            entry.sequence
+        };
+        spot.write(&mut writer.encoder, &content, sequence);
+        if content.expires != 0 {
+            self.heap.note_expiring(spot.reference(), spot.len(), content.expires);
         }
-        Ok(Some(spot))
+        Ok(Some((spot, if is_expired { Next::Deletion } else { Next::Copy })))
+    }
+
+    /// Lets the index name a copy that is durable, or no record.
+    fn publish_next(
+        &self,
+        pinned: &Guard<'_>,
+        writer: &Writer,
+        live: &Live<'_>,
+        spot: Spot<'_>,
+        next: Next,
+    ) -> Result<(), Error> {
+        let Live { entry, record, key, .. } = live;
+        let (reference, taken) = (spot.reference(), spot.len());
+        let old = self.word_of(entry, record);
+        let mourner = self.admission.mourner();
+        match next {
+            Next::Copy => {
+                let new = SizedReference::new(reference, record.header.record_len()).word();
+                let replaced = self.index.replace(pinned, *key, old, new)?;
+                debug_assert!(replaced, "the key is locked");
+                self.cleaning.moved.fetch_add(taken, Ordering::Relaxed);
+                self.cleaning.moved_records.fetch_add(1, Ordering::Relaxed);
+            }
+            Next::Deletion => {
+                self.index.take(pinned, *key, None, |found| found == old)?;
+                self.heap.note_garbage(writer.shard, reference, taken);
+            }
+        }
+        spot.published();
+        mourner.dismiss();
+        self.heap.note_garbage(writer.shard, entry.reference, self.place_len(pinned, old));
+        Ok(())
     }
 
     fn word_of(&self, entry: &Entry, record: &RecordView<'_>) -> u64 {
@@ -390,6 +426,13 @@ impl<I: Index> NlogSpine<I> {
             self.cleaning.freed.fetch_add(1, Ordering::Relaxed);
             self.cleaning.retired.fetch_sub(1, Ordering::AcqRel);
         }
+    }
+
+    /// Ends all files that places are given away in, so that they can be cleaned; tells whether there was one.
+    /// Not while a file is being cleaned: the last zone may be one that its copies go to.
+    pub(super) fn close_files(&self) -> bool {
+        let _nobody_cleans = self.cleaning.cleaner.lock();
+        self.nlog().close_all()
     }
 
     /// Frees all files that can be freed, and gives back victims that nobody has begun to clean.

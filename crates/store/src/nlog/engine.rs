@@ -99,7 +99,7 @@ impl<I: Index> Engine for NlogSpine<I> {
 
     fn quiesce(&self) -> Result<(), Error> {
         self.give_back();
-        self.nlog().close_all();
+        self.close_files();
         Ok(())
     }
 

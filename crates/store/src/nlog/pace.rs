@@ -93,7 +93,7 @@ impl<I: Index> NlogSpine<I> {
                 Step::NothingToDo => {}
             }
             // All dead records may be in files that places are given away in.
-            if !has_closed && self.nlog().close_all() {
+            if !has_closed && self.close_files() {
                 has_closed = true;
             } else if demand.least > 1 {
                 demand.least = 1;
@@ -115,11 +115,12 @@ impl<I: Index> NlogSpine<I> {
     fn win_storage_back(&self) -> Result<bool, Error> {
         let demand = Demand { least: 1, born_before: self.heap.draw(), ..self.demand() };
         let free = self.heap.space().free_zones();
-        let mut patience = Patience::new(self.region());
+        let (mut patience, mut has_closed) = (Patience::new(self.region()), false);
         while self.heap.space().free_zones() <= free {
             match self.step_of_writer(&demand)? {
                 Step::Taken => {}
                 Step::Waits if patience.lasts() => {}
+                Step::NothingToDo if !has_closed && self.close_files() => has_closed = true,
                 _ => return Ok(self.heap.space().free_zones() > free),
             }
         }
@@ -130,6 +131,7 @@ impl<I: Index> NlogSpine<I> {
         match self.clean_step(demand) {
             // A victim that cannot be read, or moved now, does not refuse a write that has room.
             Err(Error::Damaged(_)) => Ok(Step::Taken),
+            Err(Error::PoolFull { .. }) if self.cleaning.waiting() > 0 => Ok(Step::Waits),
             Err(Error::PoolFull { .. } | Error::Medium(_)) => Ok(Step::NothingToDo),
             stepped => stepped,
         }
@@ -148,7 +150,7 @@ impl<I: Index> NlogSpine<I> {
             (load(&self.cleaning.freed), load(&self.cleaning.moved))
         };
         let before = counts();
-        self.nlog().close_all();
+        self.close_files();
         // Files that are opened from here on are full of copies.
         let demand = Demand { least: 1, born_before: self.heap.draw(), ..self.demand() };
         let mut patience = Patience::new(self.region());

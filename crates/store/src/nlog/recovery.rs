@@ -81,8 +81,9 @@ pub(super) fn resume<I: Imaged>(
     let segments = loaded.adopt(&mut spine.core);
     for zone in spine.heap.space().committed_zones() {
         // SAFETY: the store is being opened, so nobody writes.
-        let info = unsafe { spine.nlog().file_info(zone) };
-        spine.nlog().note_generation(&info.expect("the checkpoint has proved its header"));
+        if let Ok(info) = unsafe { spine.nlog().file_info(zone) } {
+            spine.nlog().note_generation(&info);
+        }
     }
     spine.heap.space().repair(&mut space);
     RecoveryReport {

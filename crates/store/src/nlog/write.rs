@@ -154,6 +154,7 @@ impl<I: Index> NlogSpine<I> {
             let_others_on();
         }
         let is_old = |word| Some(word) == old;
+        let mourner = self.admission.mourner();
         let published = if is_tombstone {
             self.index.take(pinned, key, near, is_old)
         } else {
@@ -161,6 +162,7 @@ impl<I: Index> NlogSpine<I> {
             self.index.upsert(pinned, key, word, near, is_old, &self.core)
         };
         published.map_err(Error::from)?;
+        mourner.dismiss();
         spot.into_iter().for_each(Spot::published);
         if begins_file {
             self.call_cleaner();

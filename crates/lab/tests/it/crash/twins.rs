@@ -218,17 +218,16 @@ twins! {
     xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 7, 8];
     xp_flushed_by_object: XP, Broken::Chain(ChainTwin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[5, 11, 16];
     xp_recycled_early: XP, Broken::Store(Twin::RecycledEarly), &["Look: ", "Scan("], ANY, &[20, 45, 73];
-    nstore_fence_left_out: NSTORE, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
-    nstore_publish_before_persist: NSTORE, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[33, 72, 79];
-    nstore_life_left_out: NSTORE, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[2, 7, 10];
+    nstore_fence_left_out: NSTORE, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 3, 4];
+    nstore_publish_before_persist: NSTORE, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[20, 33, 72];
+    nstore_life_left_out: NSTORE, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[1, 2, 4];
     nstore_stale_checkpoint: NSTORE, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
     /// An acknowledged record may stand behind one that never arrived.
-    nstore_hole_is_tail: NSTORE, Broken::Store(Twin::HoleIsTail), &[LOST, READ_TOO_EARLY], ANY, &[4, 7, 10];
+    nstore_hole_is_tail: NSTORE, Broken::Store(Twin::HoleIsTail), &[LOST, READ_TOO_EARLY], ANY, &[5, 7, 10];
     /// The paper's copies name no parent.
-    nstore_copy_unchained: NSTORE, Broken::Store(Twin::CopyUnchained), &[CAME_BACK], ANY, &[65, 84, 175];
+    nstore_copy_unchained: NSTORE, Broken::Store(Twin::CopyUnchained), &[CAME_BACK], ANY, &[34, 95, 150];
     /// A record goes only after its parent is durably gone.
-    nstore_parents_left: NSTORE, Broken::Store(Twin::ParentsLeft), &[CAME_BACK], ANY, &[3, 4, 5];
-    nstore_marked_forwards: NSTORE, Broken::Store(Twin::MarkedForwards), &[CAME_BACK], ANY, &[279, 310, 415];
-    nstore_marked_at_once: NSTORE, Broken::Store(Twin::MarkedAtOnce), &[CAME_BACK], ANY, &[424, 670, 890];
-    nstore_needless_freed: NSTORE, Broken::Store(Twin::NeedlessFreed), &[CAME_BACK], ANY, &[3, 10, 12];
+    nstore_parents_left: NSTORE, Broken::Store(Twin::ParentsLeft), &[CAME_BACK], ANY, &[3, 5, 10];
+    nstore_marked_forwards: NSTORE, Broken::Store(Twin::MarkedForwards), &[CAME_BACK], ANY, &[150, 224, 549];
+    nstore_needless_freed: NSTORE, Broken::Store(Twin::NeedlessFreed), &[CAME_BACK], ANY, &[11, 12, 13];
 }

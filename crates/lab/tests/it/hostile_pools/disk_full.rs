@@ -64,6 +64,7 @@ fn on_the_simulator(design: Design, nodes: NodePlace) {
 #[test]
 fn under_a_log() {
     on_the_simulator(Design::QUIPU, NodePlace::Dram);
+    on_the_simulator(Design::NSTORE, NodePlace::Dram);
 }
 
 #[test]

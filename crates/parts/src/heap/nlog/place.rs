@@ -155,8 +155,8 @@ impl<'h> Nlog<'h> {
         Home { node, cluster: stripe as u32 & (self.files.clusters - 1) }
     }
 
-    /// Gives away a place for a record of `len` bytes, at the tail of its home. If there is no zone for
-    /// another file, any tail that has room serves, near ones first.
+    /// Gives away a place for a record of `len` bytes, at the tail of its home. If there is no zone or no
+    /// storage for another file, any tail that has room serves, near ones first.
     ///
     /// # Errors
     /// [`HeapError::Full`] if there is no room for this use; [`HeapError::TooLong`].
@@ -168,26 +168,28 @@ impl<'h> Nlog<'h> {
             return Err(HeapError::TooLong { len, limit });
         }
         let number = (home.node * self.files.clusters + home.cluster) as usize;
-        let full = match self.reserve_at(number, len, purpose) {
-            Err(full @ HeapError::Full(_)) => full,
-            given => return given,
-        };
-        self.reserve_anywhere(number, len, purpose).ok_or(full)
+        match self.reserve_at(number, len, purpose) {
+            // The pool is full, or the disk.
+            Err(error) => self.reserve_anywhere(number, len, purpose, error),
+            given => given,
+        }
     }
 
-    /// A place at this tail, or in another file that replaces it.
+    /// A place at this tail, or in another file that replaces it: the tail's has no room, or no storage.
     #[inline]
     fn reserve_at(self, number: usize, len: u64, purpose: Use) -> Result<Spot<'h>, HeapError> {
         let mut slot = self.files.tails[number].0.lock();
-        let mut closed = None;
-        if !slot.as_ref().is_some_and(|tail| self.has_room(tail, len, purpose)) {
-            self.files.opening.fetch_add(1, Ordering::Relaxed);
-            let fresh = self.open_file(number, len, purpose);
-            self.files.opening.fetch_sub(1, Ordering::Relaxed);
-            closed = slot.replace(fresh?);
+        if let Some(tail) = slot.as_mut().filter(|tail| self.has_room(tail, len, purpose))
+            && let Ok(spot) = self.give(tail, len)
+        {
+            return Ok(spot);
         }
-        let tail = slot.as_mut().expect("there is one with room");
-        let spot = self.give(tail, len);
+        self.files.opening.fetch_add(1, Ordering::Relaxed);
+        let fresh = self.open_file(number, len, purpose);
+        self.files.opening.fetch_sub(1, Ordering::Relaxed);
+        let closed = slot.replace(fresh?);
+        self.files.closing.fetch_add(u32::from(closed.is_some()), Ordering::AcqRel);
+        let spot = self.give(slot.as_mut().expect("it was just opened"), len);
         drop(slot);
         if let Some(full) = closed {
             self.close(&full);
@@ -196,14 +198,29 @@ impl<'h> Nlog<'h> {
     }
 
     /// A place at any other tail that has room, the next ones first: these are of the same node.
+    ///
+    /// # Errors
+    /// Why a tail with room has no storage; the error before if none has room.
     #[cold]
-    fn reserve_anywhere(self, number: usize, len: u64, purpose: Use) -> Option<Spot<'h>> {
+    fn reserve_anywhere(
+        self,
+        number: usize,
+        len: u64,
+        purpose: Use,
+        mut error: HeapError,
+    ) -> Result<Spot<'h>, HeapError> {
         let count = self.files.tails.len();
-        (1..count).find_map(|step| {
+        for step in 1..count {
             let mut slot = self.files.tails[(number + step) % count].0.lock();
-            let tail = slot.as_mut().filter(|tail| self.has_room(tail, len, purpose))?;
-            self.give(tail, len).ok()
-        })
+            match slot.as_mut().filter(|tail| self.has_room(tail, len, purpose)) {
+                None => {}
+                Some(tail) => match self.give(tail, len) {
+                    Ok(spot) => return Ok(spot),
+                    Err(lacks_storage) => error = lacks_storage,
+                },
+            }
+        }
+        Err(error)
     }
 
     #[inline]
@@ -315,11 +332,11 @@ impl<'h> Nlog<'h> {
         open.iter().for_each(|(info, _)| self.heap.end_of_writes(info.zone));
     }
 
-    /// Ends a file whose tail nobody reaches any more: it is sealed when its last writer has published.
+    /// Ends a file whose tail nobody reaches any more, and that counts as closing: it is sealed when its last
+    /// writer has published.
     fn close(self, tail: &Tail) {
         let file = self.file(tail.zone);
         file.end.store(tail.next, Ordering::Relaxed);
-        self.files.closing.fetch_add(1, Ordering::AcqRel);
         if file.flight.fetch_or(CLOSED, Ordering::AcqRel) == 0 {
             self.seal(tail.zone);
         }
@@ -330,7 +347,10 @@ impl<'h> Nlog<'h> {
     pub fn close_all(self) -> bool {
         let mut closed = false;
         for slot in &self.files.tails {
-            let tail = slot.0.lock().take();
+            let mut slot = slot.0.lock();
+            let tail = slot.take();
+            self.files.closing.fetch_add(u32::from(tail.is_some()), Ordering::AcqRel);
+            drop(slot);
             tail.iter().for_each(|tail| self.close(tail));
             closed |= tail.is_some();
         }

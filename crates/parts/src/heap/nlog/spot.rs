@@ -7,6 +7,7 @@ use crate::heap::{Numbers, Reference};
 use crate::record::{Content, Encoder, LifeKey};
 use crate::space::ZoneId;
 use crate::sync::atomic::Ordering;
+use crate::sync::panicking;
 
 /// A place in a file, whose owner is one of the file's writers until this drops.
 ///
@@ -88,6 +89,10 @@ impl<'h> Spot<'h> {
 impl Drop for Spot<'_> {
     #[inline]
     fn drop(&mut self) {
+        if panicking() {
+            // Nobody knows whether the index names the record. The file is never sealed then.
+            return;
+        }
         if !self.is_published {
             self.nlog.cover(self.zone, self.life, self.offset, self.len);
             self.nlog.heap.region().fence();

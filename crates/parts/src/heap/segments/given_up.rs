@@ -71,7 +71,9 @@ impl LogHeap {
         let life = header.life_key(self.certifier());
         bytes.is_some_and(|bytes| {
             let record = RecordView::certified(bytes, self.certifier(), life, FIRST_RECORD);
+            // In a file of Nlog it may have been marked.
             !matches!(record, Err(RecordError::Invalid))
+                || RecordView::is_marked(bytes, self.certifier(), life, FIRST_RECORD)
         })
     }
 
