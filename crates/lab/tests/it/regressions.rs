@@ -81,8 +81,8 @@ fn an_opened_pool_stays_although_its_creation_never_ended() {
     pass([(Design::QUIPU, 64)]);
 }
 
-/// A cleaner took an expired record out of an index that has whole keys of eight bytes. Such an index does not
-/// ask which word is meant, so a record that a client had written since went out in its place.
+/// A cleaner took an expired record out of an index that has whole keys of eight bytes. Such an index does
+/// not ask which word is meant, so a record that a client had written since went out in its place.
 #[test]
 fn a_record_that_follows_an_expired_one_stays_when_that_is_cleaned() {
     pass([(Design::NSTORE, 380), (Design::NSTORE, 459)]);

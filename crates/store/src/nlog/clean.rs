@@ -308,7 +308,8 @@ impl<I: Index> NlogSpine<I> {
             }
         }
         self.region().fence();
-        // Those that were written before an error count too: a valid record that nobody names would win later.
+        // Those that were written before an error count too: a valid record that nobody names would win
+        // later.
         for (live, spot, next) in moves {
             self.publish_next(pinned, writer, &live, spot, next)?;
         }
@@ -428,8 +429,8 @@ impl<I: Index> NlogSpine<I> {
         }
     }
 
-    /// Ends all files that places are given away in, so that they can be cleaned; tells whether there was one.
-    /// Not while a file is being cleaned: the last zone may be one that its copies go to.
+    /// Ends all files that places are given away in, so that they can be cleaned; tells whether there was
+    /// one. Not while a file is being cleaned: the last zone may be one that its copies go to.
     pub(super) fn close_files(&self) -> bool {
         let _nobody_cleans = self.cleaning.cleaner.lock();
         self.nlog().close_all()
