@@ -3,17 +3,17 @@
 //!
 //! A file is a segment ([`super::segments`]): a zone with a life, records that prove themselves, and an end
 //! mark. But it has no owner. A writer takes a place at the *tail* of its cluster under a lock, and
-//! leaves the lock before a byte of its record is written ([`place`]). So records of several writers are on
+//! leaves the lock before a byte of its record is written (`place`). So records of several writers are on
 //! their way at once, which has three consequences:
 //!
 //! - *Each record has its lines for itself.* No writer repeats a byte of another one's.
 //! - *A crash leaves holes*: an acknowledged record may stand behind one that never arrived. So recovery does
 //!   not end at the first hole, but at the *high water*, a mark in the header that is raised, durably, before
-//!   places behind it are given away ([`scan`]).
+//!   places behind it are given away (`scan`).
 //! - *An end mark vouches for all records before it.* So a full file is sealed by the last of its writers,
-//!   which has fenced and published by then, as all others have ([`spot`]).
+//!   which has fenced and published by then, as all others have (`spot`).
 //!
-//! A record names the record of its key before it, its *parent*, or the original if it is a copy ([`links`]).
+//! A record names the record of its key before it, its *parent*, or the original if it is a copy (`links`).
 //! So a cleaner finds superseded records by following parents, in files of any node, and asks no index.
 //!
 //! # Rule P
