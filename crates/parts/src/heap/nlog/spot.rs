@@ -89,11 +89,11 @@ impl<'h> Spot<'h> {
 impl Drop for Spot<'_> {
     #[inline]
     fn drop(&mut self) {
-        if panicking() {
-            // Nobody knows whether the index names the record. The file is never sealed then.
-            return;
-        }
         if !self.is_published {
+            if panicking() {
+                // Nobody knows whether the index names the record. The file is never sealed then.
+                return;
+            }
             self.nlog.cover(self.zone, self.life, self.offset, self.len);
             self.nlog.heap.region().fence();
         }

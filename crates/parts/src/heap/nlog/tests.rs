@@ -93,6 +93,39 @@ fn writers_share_a_file_and_one_that_gives_up_leaves_a_void() {
     assert_eq!(kinds(nlog, zone), [record, void, record, record, rest]);
 }
 
+/// A program may write while it unwinds, in a `Drop` of its own.
+#[test]
+fn a_writer_that_publishes_while_its_thread_unwinds_leaves_like_any_other() {
+    struct WritesAtLast(Nlog<'static>);
+    impl Drop for WritesAtLast {
+        fn drop(&mut self) {
+            Writer::default().put(self.0, 0, b"key", b"value", 0);
+        }
+    }
+    let nlog = nlog();
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _last = WritesAtLast(nlog);
+        panic!("expected");
+    }));
+    assert!(unwound.is_err());
+    nlog.close_all();
+    assert!(!nlog.is_closing(), "nobody is under way");
+}
+
+/// Damage to the zone table must not lose a file unseen, also when its first record counts no more.
+#[test]
+fn a_file_that_the_table_has_lost_is_noticed_by_its_marked_record() {
+    let nlog = nlog();
+    let mut writer = Writer::default();
+    let old = writer.put(nlog, 0, b"key", b"old", 0);
+    writer.put(nlog, 0, b"key", b"new", nlog.parent_word(old.reference));
+    let zone = old.reference.zone(nlog.heap.zone_shift());
+    nlog.heap.space().release_zone(zone);
+    assert_eq!(nlog.heap.orphans(), [zone]);
+    nlog.mark(&old);
+    assert_eq!(nlog.heap.orphans(), [zone]);
+}
+
 #[test]
 fn a_full_file_is_sealed_by_its_last_writer_once_it_has_published() {
     let nlog = nlog();
