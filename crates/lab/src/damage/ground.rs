@@ -345,8 +345,7 @@ impl Ground {
                 self.frames.push(at..(at + len).min(zone.end));
             }
             let len = if is_frame { 24 } else { len };
-            let leading = usize::from(flags >> 1 & 3 != 0);
-            let key_at = at + 24 + 8 * usize::from(flags & 1) + 8 * leading;
+            let key_at = at + 24 + 8 * usize::from(flags & 1) + 8 * usize::from(flags >> 1 & 1);
             let end = (at + len).min(zone.end);
             let is_live =
                 self.truth.get(&self.image[key_at..(key_at + key).min(zone.end)]).is_some_and(|value| {

@@ -55,31 +55,29 @@ pub const EXPIRES: u8 = 1;
 /// Bytes of the optional field for the time of expiry.
 pub const EXPIRY_FIELD: u64 = 8;
 
-/// Flag of a record that tells where the index had its key when it was written (PACMAN section 3.1, a
-/// *shortcut*). Its field, behind that of the expiry, is a number of [`HINT_BITS`] bits that only the index
-/// understands. It may be stale.
+/// Flag of a record with a word in front of its key, behind the expiry. It is a hint, or with [`PARENT`] a
+/// parent.
+///
+/// A *hint* tells where the index had the key when the record was written (PACMAN section 3.1, a *shortcut*).
+/// It is a number of [`HINT_BITS`] bits that only the index understands, and it may be stale.
 ///
 /// The value's length includes these bytes. So a program that does not know the flag can still prove the
 /// record, and then refuses it by name. If it took the record for invalid bytes, it would lose the record.
-pub const HINT: u8 = 2;
+pub const LEADING: u8 = 2;
+
+/// Bytes of the word in front of the key.
+pub const LEADING_FIELD: u64 = 8;
 
 /// Bits of a hint; those above are zero.
 pub const HINT_BITS: u32 = 48;
 
-/// Bytes of the optional field for the hint.
-pub const HINT_FIELD: u64 = 8;
-
-/// Flag of a record in a file of Nlog (NStore section III-D, `h_addr`): it names the record of its key before
-/// it. The field stands where a hint would, its bytes count like those of a hint, and no record has both.
+/// Flag of a record in a file of Nlog, whose word in front of the key names the record of the key before it
+/// (NStore section III-D, `h_addr`). Only beside [`LEADING`].
 pub const PARENT: u8 = 4;
 
 /// Flag of a record with a [`PARENT`] that a cleaner has copied. Its parent is its original, which has the
 /// same number.
 pub const COPY: u8 = 8;
-
-/// The flags that stand for a field of [`HINT_FIELD`] bytes in front of the key, of which a record has one at
-/// most.
-pub(super) const LEADING: u8 = HINT | PARENT;
 
 /// The meaning of a record. The numbers are frozen. Numbers in between are reserved for range tombstones,
 /// merges, transactions and typed values, and are refused until they are defined.
@@ -129,7 +127,7 @@ impl Header {
     /// Bytes that the whole record takes, padding included.
     #[inline]
     pub fn record_len(&self) -> u64 {
-        padded(self.hint_offset() + self.key_len.get() as u64 + self.value_len.get() as u64)
+        padded(self.leading_offset() + self.key_len.get() as u64 + self.value_len.get() as u64)
     }
 
     /// Whether the value lives in zones of its own.
@@ -143,30 +141,23 @@ impl Header {
         self.flags & COPY != 0
     }
 
-    /// Offset of the hint in the record if there is one: behind the expiry.
+    /// Offset of the word in front of the key if there is one: behind the expiry.
     #[inline]
-    pub(super) fn hint_offset(&self) -> u64 {
+    pub(super) fn leading_offset(&self) -> u64 {
         HEADER + u64::from(self.flags & EXPIRES) * EXPIRY_FIELD
     }
 
-    /// Bytes of the field of the hint or of the parent; zero without either.
+    /// Bytes of the word in front of the key; zero without one.
     #[inline]
     pub(super) fn leading_field(&self) -> u64 {
-        leading_field(u64::from(self.flags))
+        u64::from(self.flags & LEADING) * (LEADING_FIELD / LEADING as u64)
     }
 
     /// Offset of the key in the record: behind the optional fields.
     #[inline]
     pub(super) fn key_offset(&self) -> u64 {
-        self.hint_offset() + self.leading_field()
+        self.leading_offset() + self.leading_field()
     }
-}
-
-/// Bytes of the field of the hint or of the parent with these flags, of which one at most is set.
-#[inline(always)]
-pub(super) fn leading_field(flags: u64) -> u64 {
-    // 2 and 4 become 8.
-    ((flags & LEADING as u64) + HINT as u64) << 1 & !(HINT_FIELD - 1)
 }
 
 /// The content of a record, before it has a place.
@@ -180,36 +171,44 @@ pub struct Content<'a> {
     pub value: &'a [u8],
     /// When the value expires, in milliseconds since 1970; 0 for never.
     pub expires: u64,
-    /// Where the index has the key, in [`HINT_BITS`] bits; 0 for no hint. A record of a frame has none.
-    pub hint: u64,
-    /// The record of the key before, for a record that has [`PARENT`] in place of a hint.
-    pub parent: Option<Parent>,
+    /// The word in front of the key. A record of a frame has none.
+    pub leading: Leading,
 }
 
-/// The record of a key before another one, as that one names it.
+/// A word in front of the key of a record: a hint or a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parent {
-    /// There is none, or this is the word of it.
-    Before(u64),
-    /// The record is a copy of the one of this word.
-    Original(u64),
+pub struct Leading {
+    pub(super) flags: u8,
+    pub(super) word: u64,
 }
 
-impl Parent {
-    /// The word; 0 for none.
+impl Leading {
+    /// No word.
+    pub const NONE: Leading = Leading { flags: 0, word: 0 };
+
+    /// Where the index has the key, in [`HINT_BITS`] bits; 0 for no hint.
     #[inline]
-    pub fn word(self) -> u64 {
-        match self {
-            Parent::Before(word) | Parent::Original(word) => word,
-        }
+    pub fn hint(word: u64) -> Leading {
+        debug_assert!(word >> HINT_BITS == 0, "it has more bits than a hint");
+        Leading { flags: u8::from(word != 0) * LEADING, word }
     }
 
+    /// The record of the key before this one; 0 if there is none.
     #[inline]
-    fn flags(self) -> u8 {
-        match self {
-            Parent::Before(_) => PARENT,
-            Parent::Original(_) => PARENT | COPY,
-        }
+    pub fn parent(word: u64) -> Leading {
+        Leading { flags: LEADING | PARENT, word }
+    }
+
+    /// The record that this one is a copy of.
+    #[inline]
+    pub fn original(word: u64) -> Leading {
+        Leading { flags: LEADING | PARENT | COPY, word }
+    }
+
+    /// The hint, if it is one.
+    #[inline]
+    pub fn as_hint(self) -> Option<u64> {
+        (self.flags == LEADING).then_some(self.word)
     }
 }
 
@@ -217,7 +216,7 @@ impl<'a> Content<'a> {
     /// A value that does not expire, without a hint.
     #[inline]
     pub fn value(key: &'a [u8], value: &'a [u8]) -> Content<'a> {
-        Content { kind: Kind::Value, key, value, expires: 0, hint: 0, parent: None }
+        Content { kind: Kind::Value, key, value, expires: 0, leading: Leading::NONE }
     }
 
     /// A deletion.
@@ -235,23 +234,14 @@ impl<'a> Content<'a> {
     /// Its header, without check and sequence number.
     #[inline]
     pub(super) fn header(&self) -> Header {
-        let flags = u8::from(self.expires != 0) * EXPIRES + self.leading().map_or(0, |(flags, _)| flags);
+        let has_word = u32::from(self.leading.flags != 0);
         Header {
             check: 0.into(),
             sequence: 0.into(),
             kind: self.kind as u8,
-            flags,
+            flags: u8::from(self.expires != 0) * EXPIRES + self.leading.flags,
             key_len: (self.key.len() as u16).into(),
-            value_len: (self.value.len() as u32 + leading_field(u64::from(flags)) as u32).into(),
-        }
-    }
-
-    /// The flags and the word of its hint or of its parent, if it has one.
-    #[inline]
-    pub(super) fn leading(&self) -> Option<(u8, u64)> {
-        match self.parent {
-            Some(parent) => Some((parent.flags(), parent.word())),
-            None => (self.hint != 0).then_some((HINT, self.hint)),
+            value_len: (self.value.len() as u32 + has_word * LEADING_FIELD as u32).into(),
         }
     }
 }

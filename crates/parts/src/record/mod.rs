@@ -16,7 +16,7 @@ pub(crate) use certify::mix;
 pub use certify::{Certifier, LifeKey};
 pub use codec::{Encoder, frame_len};
 pub use layout::{
-    COPY, Content, EXPIRES, EXPIRY_FIELD, HEADER, HINT, HINT_BITS, HINT_FIELD, Header, Kind, LENGTHS, PARENT,
-    Parent, format_table, padded,
+    COPY, Content, EXPIRES, EXPIRY_FIELD, HEADER, HINT_BITS, Header, Kind, LEADING, LEADING_FIELD, LENGTHS,
+    Leading, PARENT, format_table, padded,
 };
 pub use view::{RecordError, RecordView};

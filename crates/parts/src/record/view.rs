@@ -2,8 +2,8 @@
 
 use super::certify::{Certifier, LifeKey};
 use super::layout::{
-    COPY, EXPIRES, FLAGS_SHIFT, HEADER, HINT, HINT_BITS, HINT_FIELD, Header, KEY_LEN_SHIFT, Kind, LEADING,
-    LENGTHS, PARENT, VALUE_LEN_SHIFT, leading_field,
+    COPY, EXPIRES, FLAGS_SHIFT, HEADER, HINT_BITS, Header, KEY_LEN_SHIFT, Kind, LEADING, LEADING_FIELD,
+    LENGTHS, PARENT, VALUE_LEN_SHIFT,
 };
 use quipu_medium::Region;
 use zerocopy::FromBytes;
@@ -34,11 +34,9 @@ pub struct RecordView<'a> {
     pub value: &'a [u8],
     /// When the value expires, in milliseconds since 1970; 0 for never.
     pub expires: u64,
-    /// Where the index had the key when this was written; 0 if unknown. It may be stale.
-    pub hint: u64,
-    /// The word of the record of its key before it, if this names one: of its original, if it is a
-    /// [copy](Header::is_copy).
-    pub parent: u64,
+    /// The word in front of the key, if there is one: a [hint](RecordView::hint) or a
+    /// [parent](RecordView::parent).
+    pub(super) leading: u64,
 }
 
 impl<'a> RecordView<'a> {
@@ -66,9 +64,10 @@ impl<'a> RecordView<'a> {
         let head = unsafe { region.bytes_in_pieces(offset, HEADER) }?;
         let (_, lengths) = head.split_last_chunk()?;
         let lengths = u64::from_le_bytes(*lengths);
-        let leading = leading_field(lengths >> FLAGS_SHIFT);
+        let leading = (lengths >> FLAGS_SHIFT & u64::from(LEADING)) * (LEADING_FIELD / u64::from(LEADING));
         let (plain, key_len) = (Kind::Value as u64, key.len() as u64);
-        let expected = plain | lengths & u64::from(LEADING | COPY) << FLAGS_SHIFT | key_len << KEY_LEN_SHIFT;
+        let of_word = u64::from(LEADING | PARENT | COPY) << FLAGS_SHIFT;
+        let expected = plain | lengths & of_word | key_len << KEY_LEN_SHIFT;
         let read = offset + LENGTHS.start;
         if lengths & u64::from(u32::MAX) != expected {
             region.note_read(read, HEADER - LENGTHS.start);
@@ -95,8 +94,8 @@ impl<'a> RecordView<'a> {
             })
         }?;
         let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
-        let Fields { expires, hint, parent, rest: key, .. } = split_fields(header, rest)?;
-        Some(RecordView { header, key, value: &[], expires, hint, parent })
+        let Fields { expires, leading, rest: key } = split_fields(header, rest)?;
+        Some(RecordView { header, key, value: &[], expires, leading })
     }
 
     /// Reads and proves the record at the start of `bytes`, which stand at `offset` of a segment of this life
@@ -181,23 +180,36 @@ impl<'a> RecordView<'a> {
             return Err(unknown);
         }
         // The bytes are proved, so a newer program has written the unknown field.
-        RecordView::parse(record).filter(|view| view.hint >> HINT_BITS == 0).ok_or(unknown)
+        RecordView::parse(record).filter(|view| view.hint() >> HINT_BITS == 0).ok_or(unknown)
     }
 
     #[inline]
     fn parse(bytes: &'a [u8]) -> Option<RecordView<'a>> {
         let (header, rest) = Header::ref_from_prefix(bytes).ok()?;
-        let Fields { expires, hint, parent, leading, rest } = split_fields(header, rest)?;
+        let Fields { expires, leading, rest } = split_fields(header, rest)?;
         let (key, rest) = rest.split_at_checked(header.key_len.get() as usize)?;
-        let value_len = u64::from(header.value_len.get()).checked_sub(leading)?;
+        let value_len = u64::from(header.value_len.get()).checked_sub(header.leading_field())?;
         let value = rest.get(..value_len as usize)?;
-        Some(RecordView { header, key, value, expires, hint, parent })
+        Some(RecordView { header, key, value, expires, leading })
     }
 
     /// The meaning of the record. Only for records that were certified or published.
     #[inline]
     pub fn kind(&self) -> Kind {
         Kind::from_byte(self.header.kind).unwrap_or(Kind::Void)
+    }
+
+    /// Where the index had the key when this was written; 0 if unknown. It may be stale.
+    #[inline]
+    pub fn hint(&self) -> u64 {
+        if self.header.flags & PARENT == 0 { self.leading } else { 0 }
+    }
+
+    /// The word of the record of its key before it; of its original, if it is a [copy](Header::is_copy). 0 if
+    /// there is none.
+    #[inline]
+    pub fn parent(&self) -> u64 {
+        if self.header.flags & PARENT != 0 { self.leading } else { 0 }
     }
 
     /// Whether the value lives in zones of its own.
@@ -224,11 +236,13 @@ fn split(bytes: &[u8]) -> Option<&Header> {
 /// Whether this version knows this kind with these flags and a key of this length.
 fn is_known(header: &Header) -> bool {
     Kind::from_byte(header.kind).is_some_and(|kind| {
-        const NAMES_ORIGINAL: u8 = PARENT | COPY;
+        const HINT: u8 = LEADING;
+        const NAMES_PARENT: u8 = LEADING | PARENT;
+        const NAMES_ORIGINAL: u8 = LEADING | PARENT | COPY;
         let are_known = match kind {
-            Kind::Value => matches!(header.flags & !EXPIRES, 0 | HINT | PARENT | NAMES_ORIGINAL),
+            Kind::Value => matches!(header.flags & !EXPIRES, 0 | HINT | NAMES_PARENT | NAMES_ORIGINAL),
             Kind::Large => matches!(header.flags & !EXPIRES, 0 | HINT),
-            Kind::Tombstone => matches!(header.flags, 0 | PARENT),
+            Kind::Tombstone => matches!(header.flags, 0 | NAMES_PARENT),
             Kind::Frame | Kind::Void | Kind::Range => header.flags == 0,
         };
         are_known && (header.key_len.get() == 0) == matches!(kind, Kind::Void | Kind::Frame)
@@ -239,9 +253,7 @@ fn is_known(header: &Header) -> bool {
 #[derive(Default)]
 struct Fields<'a> {
     expires: u64,
-    hint: u64,
-    parent: u64,
-    /// Bytes of hint or parent, which count in the length of the value.
+    /// The word of a hint or of a parent.
     leading: u64,
     rest: &'a [u8],
 }
@@ -255,10 +267,8 @@ fn split_fields<'a>(header: &Header, rest: &'a [u8]) -> Option<Fields<'a>> {
     if header.flags & EXPIRES != 0 {
         fields.expires = fields.take()?;
     }
-    let is_parent = header.flags & PARENT != 0;
     if header.flags & LEADING != 0 {
-        *(if is_parent { &mut fields.parent } else { &mut fields.hint }) = fields.take()?;
-        fields.leading = HINT_FIELD;
+        fields.leading = fields.take()?;
     }
     Some(fields)
 }

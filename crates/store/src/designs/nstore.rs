@@ -2,16 +2,14 @@
 //! "NStore: A High-Performance NUMA-Aware Key-Value Store for Hybrid Memory", IEEE Transactions on Computers,
 //! 2025).
 
-use super::{Capabilities, Description, Design, NO_OBJECTS, Recipe};
-use crate::nlog::{NlogChoices, NlogParts};
+use super::{Description, Design, NO_OBJECTS, Recipe};
+use crate::nlog::{self, NlogChoices};
 use quipu_parts::index::alex::Alex;
 
 impl Design {
     /// NStore; see [`nstore`](super::nstore).
     pub const NSTORE: Design = Design(11);
 }
-
-const PARTS: NlogParts<Alex> = NlogParts::of_design();
 
 /// Clusters of the paper (V-A).
 const CLUSTERS: u32 = 256;
@@ -44,7 +42,7 @@ pub(super) const RECIPE: Recipe = Recipe {
             ("opened", "from the checkpoint of a clean close, else when all files have been scanned (III-G)"),
             ("cached in DRAM", "nothing but the index"),
         ],
-        can: Capabilities { ..PARTS.capabilities() },
+        can: nlog::capabilities::<Alex>(),
     },
     settings: &[],
     object_pools: NO_OBJECTS,
@@ -52,6 +50,6 @@ pub(super) const RECIPE: Recipe = Recipe {
     recall: |_, _| Ok(()),
     open: |site| {
         let index = if site.is_tiny() { Alex::tiny() } else { Alex::new() };
-        PARTS.open(site, index, NlogChoices { clusters: CLUSTERS, threshold: THRESHOLD })
+        nlog::open(site, index, NlogChoices { clusters: CLUSTERS, threshold: THRESHOLD })
     },
 };

@@ -166,11 +166,6 @@ impl<I: Index> Spine<I> {
     ) -> Placed<'k> {
         let is_one = content.kind == Kind::Tombstone || content.expires != 0;
         let word = self.word(reference, content.kind, content.record_len());
-        Placed {
-            key,
-            word,
-            tombstone: is_one.then_some(sequence),
-            near: (content.hint != 0).then_some(content.hint),
-        }
+        Placed { key, word, tombstone: is_one.then_some(sequence), near: content.leading.as_hint() }
     }
 }

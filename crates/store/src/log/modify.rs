@@ -9,7 +9,7 @@ use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
-use quipu_parts::record::{Content, Kind};
+use quipu_parts::record::{Content, Kind, Leading};
 
 /// A decision that was not carried out: the error, and the wanted room in bytes and zones.
 struct Refusal {
@@ -79,7 +79,8 @@ impl<I: Index> Spine<I> {
             let replaced = self.replace_by_large(&guard, writer, &stripe, key, old.as_ref(), &content);
             return replaced.map_err(refused);
         }
-        let content = Content { hint: self.hint(kind, key, participant, is_hot)?, ..content };
+        let leading = Leading::hint(self.hint(kind, key, participant, is_hot)?);
+        let content = Content { leading, ..content };
         let refused = |zones| move |error| Refusal { error, wanted: (content.record_len(), zones), purpose };
         if old.is_none() {
             self.index_room(&guard, 1, key.bytes.len()).map_err(refused(1))?;

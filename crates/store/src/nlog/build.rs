@@ -19,8 +19,6 @@ use quipu_parts::heap::nlog::{Files, NlogSettings};
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::index::{BothWays, Imaged};
 use quipu_parts::record::Certifier;
-use quipu_parts::space::CheckpointEntry;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Share of the zones, as a divisor, that puts leave to deletes and to cleaning.
@@ -28,12 +26,6 @@ const RESERVE_DIVISOR: u32 = 50;
 
 /// Bytes of a zone at least, unless another size is asked for.
 const LEAST_ZONE: u64 = 64 << 10;
-
-/// How a store leaves a checkpoint.
-pub(super) type SaveOf<I> = fn(&Core<I>) -> Option<CheckpointEntry>;
-
-/// A store of files with this index.
-pub(crate) struct NlogParts<I>(PhantomData<I>);
 
 /// The settings of its pools and handles.
 #[derive(Clone, Copy)]
@@ -43,81 +35,77 @@ pub(crate) struct NlogChoices {
     pub(crate) threshold: u32,
 }
 
-impl<I: Imaged + BothWays> NlogParts<I> {
-    /// The only one there is.
-    pub(crate) const fn of_design() -> NlogParts<I> {
-        NlogParts(PhantomData)
+/// The capabilities of a store of files with this index.
+pub(crate) const fn capabilities<I: Imaged + BothWays>() -> Capabilities {
+    Capabilities {
+        ordered: true,
+        expiry: true,
+        versions: true,
+        lends: true,
+        pools_below: Reference::reach(I::WORD_BITS),
+        least_zone: LEAST_ZONE,
+        checkpoints: true,
+        ..Capabilities::NONE
     }
+}
 
-    /// Its capabilities.
-    pub(crate) const fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            ordered: true,
-            expiry: true,
-            versions: true,
-            lends: true,
-            pools_below: Reference::reach(I::WORD_BITS),
-            least_zone: LEAST_ZONE,
-            checkpoints: true,
-            ..Capabilities::NONE
-        }
-    }
-
-    /// Opens a store whose index is empty.
-    pub(crate) fn open(&self, site: Site<'_>, index: I, choices: NlogChoices) -> Result<Opened, Error> {
-        let mut spine = Arc::new(self.spine(&site, index, choices));
-        let (believed, threads) = (site.believes_checkpoints(), site.options.recovery_threads);
-        let recovery = match site.how {
-            How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
-            How::New => {
-                let zones = site.space.zone_count();
-                if zones < reserve_of(zones) + 1 {
-                    return Err(Error::no_room_in(&site.space));
-                }
-                RecoveryReport::default()
+/// Opens a store whose index is empty.
+pub(crate) fn open<I: Imaged + BothWays>(
+    site: Site<'_>,
+    index: I,
+    choices: NlogChoices,
+) -> Result<Opened, Error> {
+    let mut spine = Arc::new(spine(&site, index, choices));
+    let (believed, threads) = (site.believes_checkpoints(), site.options.recovery_threads);
+    let recovery = match site.how {
+        How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
+        How::New => {
+            let zones = site.space.zone_count();
+            if zones < reserve_of(zones) + 1 {
+                return Err(Error::no_room_in(&site.space));
             }
-            How::Existing(pool) => {
-                let loaded = if believed { checkpoint::load(&spine.core, threads) } else { None };
-                match loaded {
-                    Some(loaded) => {
-                        let spine = Arc::get_mut(&mut spine).expect("nobody else has it yet");
-                        recovery::resume(spine, loaded, pool.found.clone())
-                    }
-                    None => recovery::recover(&*spine, threads, pool)?,
+            RecoveryReport::default()
+        }
+        How::Existing(pool) => {
+            let loaded = if believed { checkpoint::load(&spine.core, threads) } else { None };
+            match loaded {
+                Some(loaded) => {
+                    let spine = Arc::get_mut(&mut spine).expect("nobody else has it yet");
+                    recovery::resume(spine, loaded, pool.found.clone())
                 }
+                None => recovery::recover(&*spine, threads, pool)?,
             }
-        };
-        Ok(Opened { engine: spine, recovery })
-    }
+        }
+    };
+    Ok(Opened { engine: spine, recovery })
+}
 
-    fn spine(&self, site: &Site<'_>, index: I, choices: NlogChoices) -> NlogSpine<I> {
-        let (space, options, testing) = (&site.space, site.options, &site.options.testing);
-        let mut certifier = Certifier::new(space.superblock().secret());
-        if testing.twin == Some(Twin::LifeLeftOut) {
-            certifier = certifier.ignoring_lives();
-        }
-        let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve_of(space.zone_count()));
-        let nodes = space.nodes().len() as u32;
-        let settings = NlogSettings { clusters: choices.clusters }.fitted(space.zone_count(), nodes);
-        let files = Files::new(&heap, settings);
-        let epochs = Collector::new();
-        let writer = Writer::new(&heap, 0);
-        NlogSpine {
-            cleaning: Cleaning::new(&heap, &epochs, writer, choices.threshold),
-            files,
-            save: checkpoint::save::<I>,
-            core: Core {
-                heap,
-                index,
-                stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
-                epochs,
-                admission: Arc::default(),
-                sizes_in_words: true,
-                verifies: options.verify_reads,
-                in_order: Some(points::range_of::<I>),
-                twin: testing.twin,
-            },
-        }
+fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, choices: NlogChoices) -> NlogSpine<I> {
+    let (space, options, testing) = (&site.space, site.options, &site.options.testing);
+    let mut certifier = Certifier::new(space.superblock().secret());
+    if testing.twin == Some(Twin::LifeLeftOut) {
+        certifier = certifier.ignoring_lives();
+    }
+    let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve_of(space.zone_count()));
+    let nodes = space.nodes().len() as u32;
+    let settings = NlogSettings { clusters: choices.clusters }.fitted(space.zone_count(), nodes);
+    let files = Files::new(&heap, settings);
+    let epochs = Collector::new();
+    let writer = Writer::new(&heap, 0);
+    NlogSpine {
+        cleaning: Cleaning::new(&heap, &epochs, writer, choices.threshold),
+        files,
+        core: Core {
+            heap,
+            index,
+            stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
+            epochs,
+            admission: Arc::default(),
+            sizes_in_words: true,
+            verifies: options.verify_reads,
+            in_order: Some(points::range_of::<I>),
+            twin: testing.twin,
+        },
     }
 }
 

@@ -25,7 +25,7 @@ use quipu_parts::heap::nlog::{Entry, FileInfo, Item, Spot};
 use quipu_parts::heap::segments::{Candidate, LogHeap, Use};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::reclaim::{Terms, choose};
-use quipu_parts::record::{Content, Kind, Parent, RecordView};
+use quipu_parts::record::{Content, Kind, Leading, RecordView};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::SpinLock;
 use std::sync::Arc;
@@ -307,6 +307,9 @@ impl<I: Index> NlogSpine<I> {
                 }
             }
         }
+        if moves.is_empty() {
+            return moved;
+        }
         self.region().fence();
         // Those that were written before an error count too: a valid record that nobody names would win
         // later.
@@ -335,11 +338,11 @@ impl<I: Index> NlogSpine<I> {
         let before = self.nlog().parent_word(entry.reference);
         let is_expired = self.has_expired(record);
         let content = if is_expired {
-            Content { parent: Some(Parent::Before(before)), ..Content::tombstone(key.bytes) }
+            Content { leading: Leading::parent(before), ..Content::tombstone(key.bytes) }
         } else {
             let unchained = self.twin == Some(Twin::CopyUnchained);
-            let parent = Some(if unchained { Parent::Before(0) } else { Parent::Original(before) });
-            Content { expires: record.expires, parent, ..Content::value(key.bytes, record.value) }
+            let leading = if unchained { Leading::parent(0) } else { Leading::original(before) };
+            Content { expires: record.expires, leading, ..Content::value(key.bytes, record.value) }
         };
         let home = self.nlog().home(writer.node, live.stripe);
         let spot = self.nlog().reserve(home, content.record_len(), Use::Move)?;
@@ -352,7 +355,7 @@ impl<I: Index> NlogSpine<I> {
         };
         spot.write(&mut writer.encoder, &content, sequence);
         if content.expires != 0 {
-            self.heap.note_expiring(spot.reference(), spot.len(), content.expires);
+            self.heap.note_expiring(spot.reference(), spot.taken(), content.expires);
         }
         Ok(Some((spot, if is_expired { Next::Deletion } else { Next::Copy })))
     }
@@ -367,7 +370,7 @@ impl<I: Index> NlogSpine<I> {
         next: Next,
     ) -> Result<(), Error> {
         let Live { entry, record, key, .. } = live;
-        let (reference, taken) = (spot.reference(), spot.len());
+        let (reference, taken) = (spot.reference(), spot.taken());
         let old = self.word_of(entry, record);
         let mourner = self.admission.mourner();
         match next {

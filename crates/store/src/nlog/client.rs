@@ -6,26 +6,26 @@ use crate::points::{self, Points};
 use crate::types::error::Error;
 use crate::types::iter::{KeyItem, Pair};
 use quipu_medium::Node;
-use quipu_parts::index::Index;
+use quipu_parts::index::Imaged;
 use quipu_parts::record::Content;
 use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// One client of a store of files.
-pub(super) struct NlogClient<I: Index> {
+pub(super) struct NlogClient<I: Imaged> {
     spine: Arc<NlogSpine<I>>,
     own: NlogSession,
 }
 
-impl<I: Index> NlogClient<I> {
+impl<I: Imaged> NlogClient<I> {
     pub(super) fn of(spine: Arc<NlogSpine<I>>, node: Option<Node>) -> NlogClient<I> {
         let own = spine.own_session(node);
         NlogClient { spine, own }
     }
 }
 
-impl<I: Index> engine::Session for NlogClient<I> {
+impl<I: Imaged> engine::Session for NlogClient<I> {
     fn engine(&self) -> &dyn Engine {
         &*self.spine
     }

@@ -4,6 +4,7 @@ use super::client::NlogClient;
 use super::{NlogSpine, check};
 use crate::background::{Admission, Bell, Job};
 use crate::engine::{Engine, InPlace};
+use crate::points::checkpoint;
 use crate::types::error::Error;
 use crate::types::reports::CheckReport;
 use crate::types::stats::{Activity, Stats};
@@ -11,13 +12,13 @@ use crate::walk::cleaner;
 use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::Use;
-use quipu_parts::index::Index;
+use quipu_parts::index::Imaged;
 use quipu_parts::space::{CheckpointEntry, Space};
 use smallbox::smallbox;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl<I: Index> Engine for NlogSpine<I> {
+impl<I: Imaged> Engine for NlogSpine<I> {
     fn session(self: Arc<Self>, node: Option<Node>) -> InPlace {
         smallbox!(NlogClient::of(self, node))
     }
@@ -104,6 +105,6 @@ impl<I: Index> Engine for NlogSpine<I> {
     }
 
     fn retire(&self) -> Result<CheckpointEntry, Error> {
-        Ok((self.save)(&self.core).unwrap_or_default())
+        Ok(checkpoint::save(&self.core).unwrap_or_default())
     }
 }

@@ -21,7 +21,7 @@ mod recovery;
 mod trace;
 mod write;
 
-pub(crate) use build::{NlogChoices, NlogParts};
+pub(crate) use build::{NlogChoices, capabilities, open};
 
 use crate::points::{Core, Points};
 use clean::Cleaning;
@@ -40,7 +40,6 @@ pub(crate) struct NlogSpine<I: Index> {
     core: Core<I>,
     files: Files,
     cleaning: Cleaning,
-    save: build::SaveOf<I>,
 }
 
 /// A client's own.

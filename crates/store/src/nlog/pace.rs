@@ -36,12 +36,6 @@ impl<I: Index> NlogSpine<I> {
         Ok(())
     }
 
-    /// Calls the cleaner when a client begins a file: another one may be full of dead records.
-    #[inline]
-    pub(super) fn call_cleaner(&self) {
-        self.cleaning.call();
-    }
-
     /// A piece of the cleaner's work.
     pub(super) fn clean_ahead(&self) -> Progress {
         assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");

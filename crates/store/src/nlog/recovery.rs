@@ -20,7 +20,7 @@ use crate::types::reports::RecoveryReport;
 use crate::walk::proof::{all_damage, refuse_number};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::SizedReference;
-use quipu_parts::heap::nlog::{Entry, FileInfo, Item};
+use quipu_parts::heap::nlog::{Entry, FileInfo, Item, taken};
 use quipu_parts::heap::segments::{FIRST_RECORD, ScanError, Shard};
 use quipu_parts::index::{Imaged, Index};
 use quipu_parts::record::{Kind, RecordView};
@@ -218,9 +218,7 @@ impl<I: Index> NlogSpine<I> {
                     continue;
                 }
                 Item::Void { reference, len } => (*reference, *len),
-                Item::Record(entry, record) => {
-                    (entry.reference, record.header.record_len().next_multiple_of(quipu_medium::LINE))
-                }
+                Item::Record(entry, record) => (entry.reference, taken(record.header.record_len())),
             };
             if self.twin == Some(Twin::HoleIsTail) && hole.is_some() {
                 break;
@@ -263,12 +261,12 @@ impl<I: Index> NlogSpine<I> {
         findings: &mut Findings,
     ) -> Result<(), Error> {
         let len = record.header.record_len();
-        let taken = len.next_multiple_of(quipu_medium::LINE);
+        let bytes = taken(len);
         let word = SizedReference::new(tagged(entry.reference, record.kind()), len).word();
         let key = self.key(record.key);
         let _held = self.lock(self.stripes.of(key.hash));
         if record.kind() == Kind::Tombstone {
-            self.heap.note_garbage(shard, entry.reference, taken);
+            self.heap.note_garbage(shard, entry.reference, bytes);
         }
         let Some(old) = self.locate::<false>(guard, key)? else {
             self.index.upsert(guard, key, word, None, |_| false, &self.core)?;
@@ -282,7 +280,7 @@ impl<I: Index> NlogSpine<I> {
             debug_assert!(replaced, "the key is locked");
             (reference, self.place_len(guard, old.word), old.record.kind())
         } else {
-            (entry.reference, taken, record.kind())
+            (entry.reference, bytes, record.kind())
         };
         // Tombstones were counted when they were met.
         if loser_kind != Kind::Tombstone {
@@ -329,14 +327,14 @@ impl<I: Index> NlogSpine<I> {
                 self.heap.cover(&file.info.segment, *offset, *len);
             }
         }
-        // Before the ends: a mark vouches for all that stands before it.
-        self.region().fence();
+        // Its first fence is also that of the marks and covers, for which an end mark vouches.
         let ends: Vec<_> = open.iter().map(|file| (file.info.segment, file.end)).collect();
         self.nlog().end_recovered(&ends);
         report.sealed = ends.len();
         given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
         let needless = |file: &OpenFile| {
-            file.records == 0 || (self.twin == Some(Twin::NeedlessFreed) && !self.has_named(&file.info))
+            let has_live = || self.heap.live_bytes(file.info.segment.zone) > 0;
+            file.records == 0 || (self.twin == Some(Twin::NeedlessFreed) && !has_live())
         };
         let empty: Vec<ZoneId> =
             open.iter().filter(|file| needless(file)).map(|file| file.info.segment.zone).collect();
@@ -344,12 +342,6 @@ impl<I: Index> NlogSpine<I> {
         report.reclaimed += empty.len() + given_up.len();
         self.heap.clock().settled(self.heap.space());
         report
-    }
-
-    /// Whether the index names a record of a file: for a store that is broken on purpose.
-    fn has_named(&self, info: &FileInfo) -> bool {
-        let zone = info.segment.zone;
-        self.heap.live_bytes(zone) > 0
     }
 
     /// The copies that do not count since their originals do. If another record counts, the copy may be its

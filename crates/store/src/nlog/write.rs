@@ -10,10 +10,10 @@ use crate::walk::let_others_on;
 use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::SizedReference;
-use quipu_parts::heap::nlog::Spot;
+use quipu_parts::heap::nlog::{Spot, taken};
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
-use quipu_parts::record::{Content, Kind, Parent};
+use quipu_parts::record::{Content, Kind, Leading};
 
 /// A write that was not carried out: the error, and the room that it wanted.
 struct Refusal {
@@ -132,7 +132,7 @@ impl<I: Index> NlogSpine<I> {
     ) -> Result<(), Refusal> {
         let Held { key, near, stripe, guard, old } = held;
         let parent = old.map_or(0, |word| self.nlog().parent_word(reference_of(word)));
-        let content = Content { parent: Some(Parent::Before(parent)), ..*content };
+        let content = Content { leading: Leading::parent(parent), ..*content };
         let (len, is_tombstone) = (content.record_len(), content.kind == Kind::Tombstone);
         let purpose = if is_tombstone { Use::Delete } else { Use::Put };
 
@@ -147,7 +147,7 @@ impl<I: Index> NlogSpine<I> {
             self.region().fence();
         }
 
-        let (new, taken, begins_file) = (spot.reference(), spot.len(), spot.begins_file());
+        let (new, bytes, begins_file) = (spot.reference(), spot.taken(), spot.begins_file());
         let mut spot = Some(spot);
         if self.twin == Some(Twin::LeftBeforePublished) {
             spot.take().into_iter().for_each(Spot::published);
@@ -165,7 +165,8 @@ impl<I: Index> NlogSpine<I> {
         mourner.dismiss();
         spot.into_iter().for_each(Spot::published);
         if begins_file {
-            self.call_cleaner();
+            // Another file may be full of dead records.
+            self.cleaning.call();
         }
 
         if self.twin == Some(Twin::PublishBeforePersist) {
@@ -173,9 +174,9 @@ impl<I: Index> NlogSpine<I> {
         }
         if is_tombstone {
             // It serves recovery alone, until its parent is gone.
-            self.heap.note_garbage(writer.shard, new, taken);
+            self.heap.note_garbage(writer.shard, new, bytes);
         } else if content.expires != 0 {
-            self.heap.note_expiring(new, taken, content.expires);
+            self.heap.note_expiring(new, bytes, content.expires);
         }
         if let Some(word) = old {
             self.heap.note_garbage(writer.shard, reference_of(word), self.place_len(pinned, word));
@@ -188,6 +189,6 @@ impl<I: Index> NlogSpine<I> {
     pub(super) fn place_len(&self, pinned: &Guard<'_>, word: u64) -> u64 {
         let stated = SizedReference::from_word(word).record_len();
         let len = stated.or_else(|| Some(self.record_of(pinned, word)?.header.record_len()));
-        len.unwrap_or_default().next_multiple_of(quipu_medium::LINE)
+        taken(len.unwrap_or_default())
     }
 }

@@ -26,7 +26,7 @@ use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Reference, SizedReference};
 use quipu_parts::index::{Index, Key, Records};
-use quipu_parts::record::{EXPIRY_FIELD, HEADER, HINT_FIELD, Kind, RecordView};
+use quipu_parts::record::{EXPIRY_FIELD, HEADER, Kind, LEADING_FIELD, RecordView};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -85,9 +85,9 @@ impl<I: Index> Core<I> {
     }
 
     /// Longest key of this pool: it must fit a segment beside the longest value that stands in a record, a
-    /// time of expiry and a hint.
+    /// time of expiry and a word in front of the key.
     pub(crate) fn key_limit(&self) -> u64 {
-        KEY_MAX.min(self.heap.longest_record() - HEADER - EXPIRY_FIELD - HINT_FIELD - self.inline_limit())
+        KEY_MAX.min(self.heap.longest_record() - HEADER - EXPIRY_FIELD - LEADING_FIELD - self.inline_limit())
     }
 
     #[inline]

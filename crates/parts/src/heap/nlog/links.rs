@@ -49,7 +49,7 @@ impl Entry {
             reference,
             life,
             sequence: record.header.sequence.get(),
-            parent: record.parent,
+            parent: record.parent(),
             is_copy: record.header.is_copy(),
             check: record.header.check.get(),
         }
@@ -57,7 +57,7 @@ impl Entry {
 }
 
 /// The place that the word of a parent names; `None` for the word of none.
-pub fn place_of_parent(word: u64) -> Option<Reference> {
+fn place_of_parent(word: u64) -> Option<Reference> {
     (word != 0).then(|| Reference::from_word(word >> GENERATION_BITS))
 }
 

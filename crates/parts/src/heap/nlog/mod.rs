@@ -40,7 +40,7 @@ mod spot;
 #[cfg(test)]
 mod tests;
 
-pub use links::{Before, Entry, place_of_parent};
-pub use place::{Files, Home, Nlog, NlogSettings};
+pub use links::{Before, Entry};
+pub use place::{Files, Home, Nlog, NlogSettings, taken};
 pub use scan::{FileInfo, FileScan, Item};
 pub use spot::Spot;

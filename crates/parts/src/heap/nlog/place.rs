@@ -86,6 +86,12 @@ struct Tail {
     reserved_for: Use,
 }
 
+/// Bytes of the place of a record of so many bytes: whole lines, which no other record shares.
+#[inline]
+pub const fn taken(len: u64) -> u64 {
+    len.next_multiple_of(LINE)
+}
+
 /// The state in DRAM of a zone while it is a file.
 #[derive(Default)]
 pub(super) struct File {
@@ -126,11 +132,6 @@ impl<'h> Nlog<'h> {
         &self.files.by_zone[zone.0 as usize]
     }
 
-    /// How many clusters there are.
-    pub fn clusters(self) -> u32 {
-        self.files.clusters
-    }
-
     /// The zone of a record.
     #[inline]
     pub fn zone_of(self, reference: Reference) -> ZoneId {
@@ -162,7 +163,7 @@ impl<'h> Nlog<'h> {
     /// [`HeapError::Full`] if there is no room for this use; [`HeapError::TooLong`].
     #[inline]
     pub fn reserve(self, home: Home, len: u64, purpose: Use) -> Result<Spot<'h>, HeapError> {
-        let len = len.next_multiple_of(LINE);
+        let len = taken(len);
         let limit = self.heap.longest_record();
         if len > limit {
             return Err(HeapError::TooLong { len, limit });
@@ -374,7 +375,7 @@ impl<'h> Nlog<'h> {
 
     /// Whether [`reserve`](Nlog::reserve) would find a place for `len` bytes now.
     pub fn offers(self, len: u64, purpose: Use) -> bool {
-        let len = len.next_multiple_of(LINE);
+        let len = taken(len);
         let has_room = |tail: &Tail| self.has_room(tail, len, purpose);
         self.heap.zones_left(purpose) > 0
             || self.files.tails.iter().any(|slot| slot.0.lock().as_ref().is_some_and(has_room))

@@ -7,7 +7,7 @@
 
 use super::links::Entry;
 use super::marks::{Mark, read};
-use super::place::Nlog;
+use super::place::{Nlog, taken};
 use crate::heap::Reference;
 use crate::heap::segments::{FIRST_RECORD, ScanError, SegmentInfo};
 use crate::record::{HEADER, Kind, RecordError, RecordView};
@@ -160,7 +160,7 @@ impl<'b> FileScan<'_, 'b> {
         let read = if proved.is_ok() { stated } else { HEADER };
         let start = self.nlog.heap.space().zone_offset(zone);
         self.nlog.heap.region().note_read(start + offset, read.min(bytes.len() as u64));
-        let len = stated.next_multiple_of(LINE);
+        let len = taken(stated);
         let item = match proved {
             Ok(record) if record.kind() == Kind::Void => Item::Void { reference, len },
             Ok(record) => Item::Record(Entry::of(reference, life_number, &record), record),

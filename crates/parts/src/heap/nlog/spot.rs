@@ -45,9 +45,9 @@ impl<'h> Spot<'h> {
         Reference::new(self.zone, self.offset, self.nlog.heap.zone_shift())
     }
 
-    /// Bytes of the place: whole lines.
+    /// Bytes of the place.
     #[inline]
-    pub fn len(&self) -> u64 {
+    pub fn taken(&self) -> u64 {
         self.len
     }
 
@@ -55,11 +55,6 @@ impl<'h> Spot<'h> {
     #[inline]
     pub fn begins_file(&self) -> bool {
         self.offset == FIRST_RECORD
-    }
-
-    /// Never: a place has room for a record.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 
     /// Draws a number for the record from a client's batch, above `newest` and above the life of the file.

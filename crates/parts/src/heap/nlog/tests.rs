@@ -2,9 +2,8 @@ use super::*;
 use crate::heap::Numbers;
 use crate::heap::segments::test_heap;
 use crate::heap::segments::{FIRST_RECORD, HIGH_WATER, HeapError, Use};
-use crate::record::{Content, Encoder, Parent};
+use crate::record::{Content, Encoder, Leading};
 use crate::space::ZoneId;
-use quipu_medium::LINE;
 
 /// Files in a pool of their own, for as long as the process lives.
 fn nlog() -> Nlog<'static> {
@@ -30,7 +29,7 @@ impl Writer {
     }
 
     fn put(&mut self, nlog: Nlog<'_>, stripe: usize, key: &[u8], value: &[u8], parent: u64) -> Entry {
-        let content = Content { parent: Some(Parent::Before(parent)), ..Content::value(key, value) };
+        let content = Content { leading: Leading::parent(parent), ..Content::value(key, value) };
         let place = nlog.reserve(nlog.home(0, stripe), content.record_len(), Use::Put).expect("room");
         self.write(&place, content);
         nlog.heap.region().fence();
@@ -54,9 +53,7 @@ fn items(nlog: Nlog<'_>, zone: ZoneId) -> Vec<((char, u64), Option<Entry>)> {
     let mut items = Vec::new();
     while let Some(item) = scan.advance().expect("known kinds") {
         items.push(match item {
-            Item::Record(entry, record) => {
-                (('r', record.header.record_len().next_multiple_of(LINE)), Some(entry))
-            }
+            Item::Record(entry, record) => (('r', taken(record.header.record_len())), Some(entry)),
             Item::Void { len, .. } => (('v', len), None),
             Item::Hole { len, .. } => (('h', len), None),
         });
@@ -78,7 +75,7 @@ fn writers_share_a_file_and_one_that_gives_up_leaves_a_void() {
     let home = nlog.home(0, 0);
     let places: Vec<_> = (0..4).map(|_| nlog.reserve(home, 100, Use::Put).expect("room")).collect();
     let zone = zone_of(nlog, &places[0]);
-    assert!(places.iter().all(|place| zone_of(nlog, place) == zone && place.len() == 128));
+    assert!(places.iter().all(|place| zone_of(nlog, place) == zone && place.taken() == 128));
     let mut writer = Writer::default();
     // The last one first: no place waits for another one.
     for (number, place) in places.into_iter().enumerate().rev() {

@@ -1,8 +1,8 @@
 //! Properties of the record codec for any bytes. Used by a seeded test and by a fuzzer.
 
 use quipu_parts::record::{
-    Certifier, Content, Encoder, HINT, HINT_BITS, HINT_FIELD, Header, Kind, PARENT, Parent, RecordError,
-    RecordView,
+    Certifier, Content, Encoder, HINT_BITS, Header, Kind, LEADING, LEADING_FIELD, Leading, PARENT,
+    RecordError, RecordView,
 };
 use std::hash::{BuildHasher, RandomState};
 use zerocopy::FromBytes;
@@ -30,19 +30,18 @@ pub fn survive(data: &[u8]) {
         match RecordView::certified(&forged, &certifier, life, offset) {
             Ok(view) => {
                 assert_eq!(view.key.len(), usize::from(header.key_len.get()));
-                let (has_hint, has_parent) = (header.flags & HINT != 0, header.flags & PARENT != 0);
-                assert!(!(has_hint && has_parent), "one of both at most");
-                let leading = if has_hint || has_parent { HINT_FIELD } else { 0 };
+                let (has_word, is_parent) = (header.flags & LEADING != 0, header.flags & PARENT != 0);
+                let leading = if has_word { LEADING_FIELD } else { 0 };
                 assert_eq!(view.value.len() as u64 + leading, u64::from(header.value_len.get()));
-                assert_eq!(view.hint >> HINT_BITS, 0);
-                assert!((has_hint || view.hint == 0) && (has_parent || view.parent == 0));
-                assert!(has_parent || !header.is_copy());
+                assert_eq!(view.hint() >> HINT_BITS, 0);
+                assert!(has_word || (view.hint() == 0 && !is_parent && view.parent() == 0));
+                assert!(is_parent || !header.is_copy());
                 assert_eq!(view.kind() as u8, header.kind);
                 if view.kind() == Kind::Frame {
                     let mut rest = view.value;
                     while !rest.is_empty() {
                         let member = RecordView::member(rest).expect("a frame that passes has sound members");
-                        assert_eq!((member.hint, member.parent), (0, 0));
+                        assert_eq!((member.hint(), member.parent()), (0, 0));
                         rest = &rest[member.header.record_len() as usize..];
                     }
                 }
@@ -63,12 +62,14 @@ pub fn survive(data: &[u8]) {
     let expires = u64::from(place[1] % 2) * u64::from(place[2]);
     let hint = u64::from(place[1] / 2 % 2) * (u64::from(place[0]) << (HINT_BITS - 8));
     let word = u64::from(place[0]) << 56;
-    let parent = match place[1] / 4 % 3 {
-        1 if hint == 0 => Some(Parent::Before(word)),
-        2 if hint == 0 => Some(Parent::Original(word)),
-        _ => None,
+    let leading = match place[1] / 4 % 3 {
+        1 if hint == 0 => Leading::parent(word),
+        2 if hint == 0 => Leading::original(word),
+        _ => Leading::hint(hint),
     };
-    let content = Content { expires, hint, parent, ..Content::value(key, value) };
+    let (is_parent, is_copy) =
+        (leading.as_hint().is_none() && leading != Leading::NONE, leading == Leading::original(word));
+    let content = Content { expires, leading, ..Content::value(key, value) };
     encoder.prepare(&certifier, life, offset, &content);
     encoder.stamp(9);
     let record = encoder.record().to_vec();
@@ -77,9 +78,8 @@ pub fn survive(data: &[u8]) {
     let view =
         RecordView::certified(&followed, &certifier, life, offset).expect("it was encoded for this place");
     assert_eq!((view.key, view.value, view.header.sequence.get()), (key, value, 9));
-    assert_eq!((view.expires, view.hint), (expires, hint));
-    assert_eq!(view.parent, parent.map_or(0, Parent::word));
-    assert_eq!(view.header.is_copy(), matches!(parent, Some(Parent::Original(_))));
+    assert_eq!((view.expires, view.hint()), (expires, hint));
+    assert_eq!((view.parent(), view.header.is_copy()), (if is_parent { word } else { 0 }, is_copy));
     let flip = place[0] as usize * 31 % record.len();
     followed[flip] ^= 1 << (place[1] & 7);
     assert!(RecordView::certified(&followed, &certifier, life, offset).is_err(), "byte {flip} was changed");

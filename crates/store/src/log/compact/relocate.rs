@@ -151,7 +151,7 @@ impl<I: Index> Spine<I> {
             self.prepare(Use::Move, writer, &content)?;
             let sequence = record.header.sequence.get();
             let copy = self.append(writer, sequence, &content, LastLine::Left);
-            let hint = (record.hint != 0).then_some(record.hint);
+            let hint = (record.hint() != 0).then_some(record.hint());
             let copied = content.record_len();
             let new = (self.word(copy, kind, copied), copied);
             copies.push(Copied { key, hint, old: (old, len), new, sequence });
