@@ -1,7 +1,7 @@
 //! Encoding of records in a buffer, each for its place.
 
 use super::certify::{Certifier, LifeKey};
-use super::layout::{BODY, Content, HEADER, Kind, Leading, SEQUENCE};
+use super::layout::{BODY, Content, HEADER, Kind, SEQUENCE};
 use quipu_medium::LINE;
 use zerocopy::IntoBytes;
 
@@ -49,7 +49,7 @@ impl Encoder {
         self.buffer[next..next + HEADER as usize].copy_from_slice(header.as_bytes());
         next += HEADER as usize;
         for content in contents {
-            debug_assert_eq!(content.leading, Leading::NONE, "a record of a frame has none");
+            debug_assert_eq!(content.marks, 0, "a record of a frame has none");
             let end = next + content.record_len() as usize;
             write_record(&mut self.buffer[next..end], &content);
             each((next - self.start) as u64);
@@ -125,11 +125,11 @@ pub fn frame_len<'a>(contents: impl Iterator<Item = Content<'a>>) -> u64 {
 /// Writes a record without check and sequence number, and zeros behind it.
 #[inline]
 fn write_record(record: &mut [u8], content: &Content<'_>) {
-    let Content { key, value, expires, leading, .. } = *content;
+    let Content { key, value, expires, leading, marks, .. } = *content;
     record[..HEADER as usize].copy_from_slice(content.header().as_bytes());
     let mut key_at = HEADER as usize;
-    if expires != 0 || leading.flags != 0 {
-        let words = [(expires != 0, expires), (leading.flags != 0, leading.word)];
+    if expires | u64::from(marks) != 0 {
+        let words = [(expires != 0, expires), (marks != 0, leading)];
         for (_, word) in words.into_iter().filter(|(is_there, _)| *is_there) {
             record[key_at..key_at + 8].copy_from_slice(&word.to_le_bytes());
             key_at += 8;

@@ -37,11 +37,8 @@ fn a_record_is_valid_only_at_its_place_in_its_life() {
 #[test]
 fn any_changed_byte_and_any_missing_word_is_noticed() {
     let (certifier, life) = parts();
-    let bytes = encode(
-        64,
-        9,
-        Content { expires: 77, leading: Leading::hint(1 << 40), ..Content::value(b"some key", &[5; 200]) },
-    );
+    let bytes =
+        encode(64, 9, Content { expires: 77, ..Content::value(b"some key", &[5; 200]).hinted(1 << 40) });
     for i in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[i] ^= 0x10;
@@ -95,15 +92,14 @@ fn forge(bytes: &mut [u8], offset: u64) {
 #[test]
 fn a_record_with_a_hint_tells_it() {
     let (certifier, life) = parts();
-    let bytes = encode(64, 9, Content { leading: Leading::hint(0x0102), ..Content::value(b"key", b"value") });
+    let bytes = encode(64, 9, Content::value(b"key", b"value").hinted(0x0102));
     assert_eq!(&bytes[16..], b"\x01\x02\x03\0\x0d\0\0\0\x02\x01\0\0\0\0\0\0keyvalue");
     let view = RecordView::certified(&bytes, &certifier, life, 64).expect("valid");
     assert_eq!((view.key, view.value, view.expires, view.hint()), (&b"key"[..], &b"value"[..], 0, 0x0102));
 
     let longest = (1 << HINT_BITS) - 1;
     for kind in [Kind::Value, Kind::Large] {
-        let content =
-            Content { kind, expires: 3, leading: Leading::hint(longest), ..Content::value(b"key", b"value") };
+        let content = Content { kind, expires: 3, ..Content::value(b"key", b"value").hinted(longest) };
         let bytes = encode(64, 9, content);
         assert_eq!(bytes[17], EXPIRES | LEADING);
         assert_eq!(&bytes[24..], b"\x03\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\0\0keyvalue");
@@ -121,8 +117,7 @@ fn a_record_with_a_hint_tells_it() {
 #[test]
 fn a_program_that_knows_no_hints_can_prove_a_record_with_one() {
     for expires in [0, 5] {
-        let content =
-            Content { expires, leading: Leading::hint(77), ..Content::value(b"key", b"some value") };
+        let content = Content { expires, ..Content::value(b"key", b"some value").hinted(77) };
         let bytes = encode(64, 9, content);
         let lengths = content.header();
         let known = HEADER + u64::from(expires != 0) * 8;
@@ -138,13 +133,13 @@ fn a_hint_that_this_version_would_not_write_refuses_by_name() {
         forge(bytes, 64);
         RecordView::certified(bytes, &certifier, life, 64).err()
     };
-    let mut wider = encode(64, 9, Content { leading: Leading::hint(1), ..Content::value(b"key", b"value") });
+    let mut wider = encode(64, 9, Content::value(b"key", b"value").hinted(1));
     wider[24 + 6] = 1;
     assert_eq!(refused(&mut wider), Some(RecordError::Unknown { kind: 1, flags: LEADING }));
     let mut shorter = encode(64, 9, Content::value(b"key", b"value"));
     shorter[17] = LEADING;
     assert_eq!(refused(&mut shorter), Some(RecordError::Unknown { kind: 1, flags: LEADING }));
-    let mut deleted = encode(64, 9, Content { leading: Leading::hint(1), ..Content::value(b"key", b"") });
+    let mut deleted = encode(64, 9, Content::value(b"key", b"").hinted(1));
     deleted[16] = Kind::Tombstone as u8;
     assert_eq!(refused(&mut deleted), Some(RecordError::Unknown { kind: 2, flags: LEADING }));
     // One of a frame: the value of 8 bytes would do for a hint.

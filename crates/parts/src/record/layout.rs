@@ -171,58 +171,48 @@ pub struct Content<'a> {
     pub value: &'a [u8],
     /// When the value expires, in milliseconds since 1970; 0 for never.
     pub expires: u64,
-    /// The word in front of the key. A record of a frame has none.
-    pub leading: Leading,
-}
-
-/// A word in front of the key of a record: a hint or a parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leading {
-    pub(super) flags: u8,
-    pub(super) word: u64,
-}
-
-impl Leading {
-    /// No word.
-    pub const NONE: Leading = Leading { flags: 0, word: 0 };
-
-    /// Where the index has the key, in [`HINT_BITS`] bits; 0 for no hint.
-    #[inline]
-    pub fn hint(word: u64) -> Leading {
-        debug_assert!(word >> HINT_BITS == 0, "it has more bits than a hint");
-        Leading { flags: u8::from(word != 0) * LEADING, word }
-    }
-
-    /// The record of the key before this one; 0 if there is none.
-    #[inline]
-    pub fn parent(word: u64) -> Leading {
-        Leading { flags: LEADING | PARENT, word }
-    }
-
-    /// The record that this one is a copy of.
-    #[inline]
-    pub fn original(word: u64) -> Leading {
-        Leading { flags: LEADING | PARENT | COPY, word }
-    }
-
-    /// The hint, if it is one.
-    #[inline]
-    pub fn as_hint(self) -> Option<u64> {
-        (self.flags == LEADING).then_some(self.word)
-    }
+    /// The word in front of the key: a hint or a parent, as `marks` tells, or 0. A record of a frame has none.
+    pub leading: u64,
+    /// [`LEADING`] if there is one, with [`PARENT`] if that is a parent, and [`COPY`] if this is its copy.
+    pub marks: u8,
 }
 
 impl<'a> Content<'a> {
     /// A value that does not expire, without a hint.
     #[inline]
     pub fn value(key: &'a [u8], value: &'a [u8]) -> Content<'a> {
-        Content { kind: Kind::Value, key, value, expires: 0, leading: Leading::NONE }
+        Content { kind: Kind::Value, key, value, expires: 0, leading: 0, marks: 0 }
     }
 
     /// A deletion.
     #[inline]
     pub fn tombstone(key: &'a [u8]) -> Content<'a> {
         Content { kind: Kind::Tombstone, ..Content::value(key, &[]) }
+    }
+
+    /// The same with a hint where the index has the key, in [`HINT_BITS`] bits; 0 for no hint.
+    #[inline]
+    pub fn hinted(self, hint: u64) -> Content<'a> {
+        debug_assert!(hint >> HINT_BITS == 0, "it has more bits than a hint");
+        Content { leading: hint, marks: u8::from(hint != 0) * LEADING, ..self }
+    }
+
+    /// The same behind the record of the key before it; 0 if there is none.
+    #[inline]
+    pub fn after(self, parent: u64) -> Content<'a> {
+        Content { leading: parent, marks: LEADING | PARENT, ..self }
+    }
+
+    /// The same as a copy of this record.
+    #[inline]
+    pub fn copy_of(self, original: u64) -> Content<'a> {
+        Content { leading: original, marks: LEADING | PARENT | COPY, ..self }
+    }
+
+    /// The hint, if it has one.
+    #[inline]
+    pub fn hint(&self) -> Option<u64> {
+        (self.marks == LEADING).then_some(self.leading)
     }
 
     /// Bytes that the record will take, padding included.
@@ -234,14 +224,14 @@ impl<'a> Content<'a> {
     /// Its header, without check and sequence number.
     #[inline]
     pub(super) fn header(&self) -> Header {
-        let has_word = u32::from(self.leading.flags != 0);
+        let word = u32::from(self.marks & LEADING) * (LEADING_FIELD / LEADING as u64) as u32;
         Header {
             check: 0.into(),
             sequence: 0.into(),
             kind: self.kind as u8,
-            flags: u8::from(self.expires != 0) * EXPIRES + self.leading.flags,
+            flags: self.marks + u8::from(self.expires != 0) * EXPIRES,
             key_len: (self.key.len() as u16).into(),
-            value_len: (self.value.len() as u32 + has_word * LEADING_FIELD as u32).into(),
+            value_len: (self.value.len() as u32 + word).into(),
         }
     }
 }

@@ -17,6 +17,6 @@ pub use certify::{Certifier, LifeKey};
 pub use codec::{Encoder, frame_len};
 pub use layout::{
     COPY, Content, EXPIRES, EXPIRY_FIELD, HEADER, HINT_BITS, Header, Kind, LEADING, LEADING_FIELD, LENGTHS,
-    Leading, PARENT, format_table, padded,
+    PARENT, format_table, padded,
 };
 pub use view::{RecordError, RecordView};

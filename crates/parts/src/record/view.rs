@@ -66,10 +66,9 @@ impl<'a> RecordView<'a> {
         let lengths = u64::from_le_bytes(*lengths);
         let leading = (lengths >> FLAGS_SHIFT & u64::from(LEADING)) * (LEADING_FIELD / u64::from(LEADING));
         let (plain, key_len) = (Kind::Value as u64, key.len() as u64);
-        let of_word = u64::from(LEADING | PARENT | COPY) << FLAGS_SHIFT;
-        let expected = plain | lengths & of_word | key_len << KEY_LEN_SHIFT;
+        const OF_WORD: u64 = ((LEADING | PARENT | COPY) as u64) << FLAGS_SHIFT;
         let read = offset + LENGTHS.start;
-        if lengths & u64::from(u32::MAX) != expected {
+        if lengths & u64::from(u32::MAX) & !OF_WORD != plain | key_len << KEY_LEN_SHIFT {
             region.note_read(read, HEADER - LENGTHS.start);
             return None;
         }

@@ -78,7 +78,7 @@ impl<I: Index> Spine<I> {
     }
 
     /// Counts a record that will not be live for ever.
-    #[inline]
+    #[inline(always)]
     pub(super) fn count(&self, shard: Shard, new: Reference, content: &Content<'_>) {
         if content.kind == Kind::Tombstone {
             self.heap.note_tombstone(shard, new, content.record_len());

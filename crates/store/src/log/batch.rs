@@ -7,7 +7,7 @@ use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::{LastLine, Use};
 use quipu_parts::index::{Index, Key};
-use quipu_parts::record::{Content, Kind, Leading};
+use quipu_parts::record::{Content, Kind};
 
 /// The stripes of up to [`AT_ONCE`] keys, each locked once.
 pub(super) struct Locks<'s> {
@@ -131,7 +131,7 @@ impl<I: Index> Spine<I> {
             let is_hot = self.is_hot(writers, participant, Kind::Value, key.hash);
             let writer = writers.of(is_hot);
             let prepared = self.hint(Kind::Value, key, participant, is_hot).and_then(|hint| {
-                let content = Content { leading: Leading::hint(hint), ..Content::value(key.bytes, value) };
+                let content = Content::value(key.bytes, value).hinted(hint);
                 let stands = &mut stands_in[usize::from(is_hot)];
                 if *stands && !self.has_room(Use::Put, &writer.segment, content.record_len()) {
                     return Ok(None);

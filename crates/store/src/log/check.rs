@@ -6,15 +6,12 @@
 mod lost;
 
 use crate::log::Spine;
-use crate::points::{Batch, reference_of};
+use crate::points::check::{name, place_of};
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
 use crate::walk::proof::damage_of_space;
-use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::{Found, ScanError};
 use quipu_parts::index::Index;
-use quipu_parts::record::{Kind, RecordView};
-use quipu_parts::space::SpaceError;
 use std::collections::{BTreeSet, HashSet};
 
 /// Checks a store that nobody else uses.
@@ -121,54 +118,22 @@ pub(crate) fn check<I: Index>(
         progress(i + 1, zones.len());
     }
 
-    let mut batch = Batch::default();
-    let (mut keys, mut values) = (0, 0);
-    loop {
-        let record = match spine.next_record(&guard, &mut batch) {
-            Ok(Some(record)) => record,
-            Ok(None) => break,
-            Err(error) => {
-                let DamagedPlace { what, offset, len } = place_of(error);
-                complain(what, offset, len);
-                break;
-            }
-        };
-        keys += 1;
-        match record.kind() {
-            Kind::Value => {}
-            Kind::Large => {
-                let value = spine.heap.large_value(record.value);
-                // SAFETY: the caller has the store for itself, so nobody writes.
-                match value.and_then(|value| unsafe { value.proved_zones() }) {
-                    Some(zones) if zones.iter().all(|zone| unnamed.remove(&zone)) => values += 1,
-                    Some(_) => complain(format!("two keys name the large value of {}", name(&record)), 0, 0),
-                    None => complain(format!("the large value of {}", name(&record)), 0, 0),
-                }
-            }
-            _ => complain("the index names a record that is no value".into(), 0, 0),
+    let mut values = 0;
+    let (keys, counted) = spine.check_names(&guard, &mut complain, &mut |record, complain| {
+        if !record.is_large() {
+            return;
         }
-        match spine.locate::<true>(&guard, spine.key(record.key)) {
-            Ok(Some(located)) if std::ptr::eq(located.record.value, record.value) => {}
-            _ => complain("the index names two records of one key".into(), 0, 0),
+        let value = spine.heap.large_value(record.value);
+        // SAFETY: the caller has the store for itself, so nobody writes.
+        match value.and_then(|value| unsafe { value.proved_zones() }) {
+            Some(zones) if zones.iter().all(|zone| unnamed.remove(&zone)) => values += 1,
+            Some(_) => complain(format!("two keys name the large value of {}", name(record)), 0, 0),
+            None => complain(format!("the large value of {}", name(record)), 0, 0),
         }
-    }
-    // The count fails only for damage that has been reported.
-    let counted = spine.index.len(&guard).unwrap_or(keys);
-    if keys != counted {
-        complain(format!("the index counts {counted} keys and holds {keys}"), 0, 0);
-    }
-    // All words differ, so each names a proved record if their number equals that of named proved records.
+    });
     if named != counted {
-        complain(
-            format!("of {counted} keys that the index has, {named} have a record that proves itself"),
-            0,
-            0,
-        );
         is_lossy |= I::DURABLE && !has_gaps;
-        for_each_unproved(spine, &guard, |record, offset| {
-            let what = format!("the record of {}, which does not prove itself", name(record));
-            complain(what, offset, record.header.record_len());
-        });
+        spine.complain_of_unproved(&guard, (named, counted), &proved(spine), &mut complain);
     }
     if is_lossy {
         lost::keys(spine, &guard).into_iter().for_each(|lost| complain(lost.what, lost.offset, lost.len));
@@ -181,26 +146,11 @@ pub(crate) fn check<I: Index>(
     Ok(CheckReport { segments, values, records, keys, free_zones, damage: Damage { places }, unproved: &[] })
 }
 
-/// Where an error says that the pool is damaged.
-fn place_of(error: Error) -> DamagedPlace {
-    match error {
-        Error::Damaged(damage) if !damage.places.is_empty() => damage.places[0].clone(),
-        Error::Space(SpaceError::Damaged { what, offset }) => {
-            DamagedPlace { what: what.into(), offset, len: 0 }
-        }
-        other => DamagedPlace { what: other.to_string(), offset: 0, len: 0 },
-    }
-}
-
-/// Passes on each word of the index that names no proved record of a segment, with its place.
-fn for_each_unproved<I: Index>(
-    spine: &Spine<I>,
-    guard: &Guard<'_>,
-    mut each: impl FnMut(&RecordView<'_>, u64),
-) {
+/// The words of all proved records.
+fn proved<I: Index>(spine: &Spine<I>) -> HashSet<u64> {
     let mut proved = HashSet::new();
     for zone in spine.heap.space().committed_zones() {
-        // SAFETY: the caller has the store for itself, so nobody appends.
+        // SAFETY: the caller of `check` has the store for itself, so nobody appends.
         let Ok(mut scan) = (unsafe { spine.heap.scan(zone) }) else { continue };
         while let Ok(Some(found)) = scan.advance() {
             if let Found::Record { reference, .. } = found {
@@ -208,16 +158,5 @@ fn for_each_unproved<I: Index>(
             }
         }
     }
-    let mut batch = Batch::default();
-    // A damaged way through the index has been reported.
-    while let Ok(Some(record)) = spine.next_record(guard, &mut batch) {
-        let Some(place) = batch.word().map(reference_of) else { continue };
-        if !proved.contains(&place.with_tag(0).word()) {
-            each(&record, spine.heap.resolve_checked(place).unwrap_or_default());
-        }
-    }
-}
-
-fn name(record: &RecordView<'_>) -> String {
-    format!("the key {}", record.key.escape_ascii())
+    proved
 }

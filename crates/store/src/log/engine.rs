@@ -1,10 +1,10 @@
 //! A log store as its handle sees it.
 
 use super::Spine;
-use super::client::LogClient;
 use super::{check, salvage};
 use crate::background::{Admission, Bell, Job};
 use crate::engine::{Engine, InForce, InPlace, NO_SALVAGE};
+use crate::points::{self, Points};
 use crate::types::error::Error;
 use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 impl<I: Index> Engine for Spine<I> {
     fn session(self: Arc<Self>, node: Option<Node>) -> InPlace {
-        smallbox!(LogClient::of(self, node))
+        smallbox!(points::Client::of(self, node))
     }
 
     fn space(&self) -> &Space {

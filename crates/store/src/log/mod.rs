@@ -72,6 +72,7 @@ pub(crate) struct Spine<I: Index> {
 impl<I: Index> Deref for Spine<I> {
     type Target = Core<I>;
 
+    #[inline(always)]
     fn deref(&self) -> &Core<I> {
         &self.core
     }
@@ -80,6 +81,7 @@ impl<I: Index> Deref for Spine<I> {
 impl<I: Index> Points for Spine<I> {
     type Index = I;
 
+    #[inline(always)]
     fn core(&self) -> &Core<I> {
         &self.core
     }
@@ -87,6 +89,14 @@ impl<I: Index> Points for Spine<I> {
     #[inline(always)]
     fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed> {
         self.publish_waiting(guard, hash)
+    }
+
+    fn settle_known(&self, guard: &Guard<'_>) -> Result<(), Failed> {
+        self.publish_known(guard)
+    }
+
+    fn settle_all(&self, guard: &Guard<'_>) -> Result<(), Failed> {
+        self.stripes.settle_all(|parked| self.publish_parked(guard, parked))
     }
 }
 
@@ -166,6 +176,6 @@ impl<I: Index> Spine<I> {
     ) -> Placed<'k> {
         let is_one = content.kind == Kind::Tombstone || content.expires != 0;
         let word = self.word(reference, content.kind, content.record_len());
-        Placed { key, word, tombstone: is_one.then_some(sequence), near: content.leading.as_hint() }
+        Placed { key, word, tombstone: is_one.then_some(sequence), near: content.hint() }
     }
 }

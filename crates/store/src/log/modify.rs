@@ -2,14 +2,12 @@
 
 use super::put::purpose_of;
 use super::{Session, Spine};
-use crate::engine::{Decide, Decision};
-use crate::points::{Located, reference_of};
-use crate::types::change::{Entry, Expiry};
+use crate::engine::Decide;
+use crate::points::reference_of;
 use crate::types::error::Error;
-use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::Use;
-use quipu_parts::index::{Index, Key};
-use quipu_parts::record::{Content, Kind, Leading};
+use quipu_parts::index::Index;
+use quipu_parts::record::Kind;
 
 /// A decision that was not carried out: the error, and the wanted room in bytes and zones.
 struct Refusal {
@@ -79,8 +77,7 @@ impl<I: Index> Spine<I> {
             let replaced = self.replace_by_large(&guard, writer, &stripe, key, old.as_ref(), &content);
             return replaced.map_err(refused);
         }
-        let leading = Leading::hint(self.hint(kind, key, participant, is_hot)?);
-        let content = Content { leading, ..content };
+        let content = content.hinted(self.hint(kind, key, participant, is_hot)?);
         let refused = |zones| move |error| Refusal { error, wanted: (content.record_len(), zones), purpose };
         if old.is_none() {
             self.index_room(&guard, 1, key.bytes.len()).map_err(refused(1))?;
@@ -92,35 +89,5 @@ impl<I: Index> Spine<I> {
             self.heap.share_reserve(&mut writer.segment);
         }
         Ok(())
-    }
-
-    /// Shows the record of a key to `decide`, and returns the new content, unless nothing changes.
-    #[inline(always)]
-    fn ask<'c, const WHOLE: bool, D: Decide + ?Sized>(
-        &self,
-        guard: &Guard<'_>,
-        key: Key<'c>,
-        old: Option<&Located<'_>>,
-        decide: &'c mut D,
-    ) -> Result<Option<Content<'c>>, Error> {
-        let seen = old.map(|located| &located.record).filter(|record| !self.has_expired(record));
-        let entry = seen.map(|record| Entry {
-            value: record.value,
-            expiry: Expiry::of_field(record.expires),
-            version: Some(record.header.sequence.get()),
-        });
-        let decision = match (seen, entry) {
-            (Some(record), Some(entry)) if WHOLE && record.is_large() => {
-                decide.decide(Some(Entry { value: &self.assemble(guard, record)?, ..entry }))
-            }
-            _ => decide.decide(entry),
-        };
-        Ok(match decision {
-            Decision::Put(value, expiry) => {
-                Some(Content { expires: expiry.field(), ..Content::value(key.bytes, value) })
-            }
-            Decision::Delete if seen.is_some() => Some(Content::tombstone(key.bytes)),
-            Decision::Delete | Decision::Keep => None,
-        })
     }
 }

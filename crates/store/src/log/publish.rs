@@ -146,16 +146,11 @@ impl<I: Index> Spine<I> {
     }
 
     /// Publishes every write that was parked before the call, for a walk in order.
-    pub(super) fn settle_known(&self, guard: &Guard<'_>) -> Result<(), Failed> {
+    pub(super) fn publish_known(&self, guard: &Guard<'_>) -> Result<(), Failed> {
         if !self.publishes_late {
             return Ok(());
         }
         self.roster.hashes().try_for_each(|hash| self.settle(guard, hash))
-    }
-
-    /// Publishes every parked write.
-    pub(crate) fn settle_all(&self, guard: &Guard<'_>) -> Result<(), Failed> {
-        self.stripes.settle_all(|parked| self.publish_parked(guard, parked))
     }
 
     /// Publishes a write that another client parked; its record tells the key.

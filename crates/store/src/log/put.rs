@@ -14,7 +14,7 @@ use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::{Guard, Participant};
 use quipu_parts::heap::segments::{LastLine, Use};
 use quipu_parts::index::{Index, Key};
-use quipu_parts::record::{Content, Kind, Leading};
+use quipu_parts::record::{Content, Kind};
 
 /// A put under way.
 #[derive(Clone, Copy)]
@@ -47,8 +47,13 @@ impl<I: Index> Spine<I> {
     pub(super) fn write_record(&self, session: &mut Session, content: &Content<'_>) -> Result<(), Error> {
         let Session { participant, writers, lag } = session;
         let put = self.aim(participant, writers, content)?;
-        let hinted = Content { leading: Leading::hint(put.hint), ..*content };
-        let content = if put.hint == 0 { content } else { &hinted };
+        let hinted;
+        let content = if put.hint == 0 {
+            content
+        } else {
+            hinted = content.hinted(put.hint);
+            &hinted
+        };
         let Some((guard, stripe)) = self.hold(participant, writers, lag, &put, content)? else {
             return Ok(()); // eliminated: the put that it met has overwritten it
         };

@@ -12,7 +12,6 @@ pub(crate) mod durable;
 mod findings;
 mod values;
 
-use crate::background;
 use crate::engine::site::Existing;
 use crate::engine::site::Holes;
 use crate::log::Spine;
@@ -30,8 +29,6 @@ use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, PastHole, ScanEr
 use quipu_parts::index::{Imaged, Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::{SpaceRecovery, ZoneId};
-use quipu_parts::sync::SpinLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use values::FoundHead;
 
 /// Records whose index lines are fetched together.
@@ -54,20 +51,13 @@ struct Pending<'a> {
 pub(crate) fn resume<I: Imaged>(
     spine: &mut Spine<I>,
     loaded: Loaded<I>,
-    mut space: SpaceRecovery,
+    space: SpaceRecovery,
 ) -> RecoveryReport {
-    let segments = loaded.adopt(&mut spine.core);
+    let report = loaded.adopt(&mut spine.core, space);
     if spine.twin == Some(Twin::LengthBelieved) {
         spine.core.heap.believe_lengths();
     }
-    spine.heap.space().repair(&mut space);
-    RecoveryReport {
-        was_clean: space.was_clean,
-        from_checkpoint: true,
-        segments,
-        reclaimed: space.leaked_reclaimed as usize,
-        ..RecoveryReport::default()
-    }
+    report
 }
 
 /// Builds the index of a pool that was just mapped, and settles what a crash left open.
@@ -83,12 +73,8 @@ pub(crate) fn recover<I: Index>(
     }
     refuse_number(spine.heap.space(), findings.highest)?;
     if space.was_clean {
-        // Closing seals every segment, so an end mark is missing.
-        findings.damage.extend(findings.open.iter().map(|(info, end)| DamagedPlace {
-            what: "the end mark of a segment".into(),
-            offset: spine.heap.space().zone_offset(info.zone),
-            len: *end,
-        }));
+        let no_end_mark = |(info, end): &(SegmentInfo, u64)| spine.no_end_mark(info.zone, *end);
+        findings.damage.extend(findings.open.iter().map(no_end_mark));
     }
     let uncoverable = findings.holes.iter().any(|(_, _, len)| !LogHeap::can_cover(*len));
     let holes = if uncoverable { Holes::AreDamage } else { holes };
@@ -131,25 +117,10 @@ pub(crate) fn scan_all<I: Index>(
     if holes == Holes::Salvaged {
         zones.extend(spine.heap.orphans());
     }
-    let next = AtomicUsize::new(0);
-    let all = SpinLock::new(Findings::default());
-    background::in_parallel(threads.clamp(1, zones.len().max(1)), |_| {
-        let participant = spine.epochs.register();
-        let shard = spine.heap.shard();
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let Some(zone) = zones.get(i) else { break };
-            let mut findings = Findings::default();
-            let scanned = spine.scan_zone(&participant.pin(), shard, *zone, holes, &mut findings);
-            findings.failure = scanned.err();
-            all.lock().merge(findings);
-            progress(i + 1, zones.len());
-        }
-    });
-    let mut findings = std::mem::take(&mut *all.lock());
-    if let Some(error) = findings.failure.take() {
-        return Err(error);
-    }
+    let mut findings: Findings =
+        spine.scan_zones(&zones, threads, progress, |guard, shard, zone, found| {
+            spine.scan_zone(guard, shard, zone, holes, found)
+        })?;
     spine.judge_values(&mut findings)?;
     findings.orphans = spine.heap.orphans();
     // After a crash of the system that the durability does not cover, table and headers may be of different
@@ -161,23 +132,6 @@ pub(crate) fn scan_all<I: Index>(
 }
 
 impl<I: Index> Spine<I> {
-    /// The damage of a segment whose zone the zone table has lost.
-    fn lost_by_table(&self, zone: ZoneId) -> DamagedPlace {
-        let space = self.heap.space();
-        let what = "a segment with records whose zone the zone table takes for free".into();
-        DamagedPlace { what, offset: space.zone_offset(zone), len: space.zone_size() }
-    }
-
-    /// The damage of a segment that cannot be scanned for this reason.
-    fn wrong_header(&self, zone: ZoneId, error: &ScanError) -> DamagedPlace {
-        let what = match error {
-            ScanError::EndMark => "the end mark of a segment",
-            _ => "the header of a segment",
-        };
-        let space = self.heap.space();
-        DamagedPlace { what: what.into(), offset: space.zone_offset(zone), len: space.zone_size() }
-    }
-
     fn scan_zone(
         &self,
         guard: &Guard<'_>,

@@ -25,7 +25,7 @@ use quipu_parts::heap::nlog::{Entry, FileInfo, Item, Spot};
 use quipu_parts::heap::segments::{Candidate, LogHeap, Use};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::reclaim::{Terms, choose};
-use quipu_parts::record::{Content, Kind, Leading, RecordView};
+use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::SpinLock;
 use std::sync::Arc;
@@ -338,11 +338,11 @@ impl<I: Index> NlogSpine<I> {
         let before = self.nlog().parent_word(entry.reference);
         let is_expired = self.has_expired(record);
         let content = if is_expired {
-            Content { leading: Leading::parent(before), ..Content::tombstone(key.bytes) }
+            Content::tombstone(key.bytes).after(before)
         } else {
-            let unchained = self.twin == Some(Twin::CopyUnchained);
-            let leading = if unchained { Leading::parent(0) } else { Leading::original(before) };
-            Content { expires: record.expires, leading, ..Content::value(key.bytes, record.value) }
+            let content = Content { expires: record.expires, ..Content::value(key.bytes, record.value) };
+            let is_unchained = self.twin == Some(Twin::CopyUnchained);
+            if is_unchained { content.after(0) } else { content.copy_of(before) }
         };
         let home = self.nlog().home(writer.node, live.stripe);
         let spot = self.nlog().reserve(home, content.record_len(), Use::Move)?;

@@ -1,10 +1,9 @@
 //! A store of files as its handle sees it.
 
-use super::client::NlogClient;
 use super::{NlogSpine, check};
 use crate::background::{Admission, Bell, Job};
 use crate::engine::{Engine, InPlace};
-use crate::points::checkpoint;
+use crate::points::{self, checkpoint};
 use crate::types::error::Error;
 use crate::types::reports::CheckReport;
 use crate::types::stats::{Activity, Stats};
@@ -20,7 +19,7 @@ use std::sync::atomic::Ordering;
 
 impl<I: Imaged> Engine for NlogSpine<I> {
     fn session(self: Arc<Self>, node: Option<Node>) -> InPlace {
-        smallbox!(NlogClient::of(self, node))
+        smallbox!(points::Client::of(self, node))
     }
 
     fn space(&self) -> &Space {

@@ -26,7 +26,7 @@ pub(crate) use build::{NlogChoices, capabilities, open};
 use crate::points::{Core, Points};
 use clean::Cleaning;
 use quipu_medium::Node;
-use quipu_parts::commit::{Failed, StripeGuard};
+use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::{Guard, Participant};
 use quipu_parts::heap::Numbers;
 use quipu_parts::heap::nlog::{Files, Nlog};
@@ -60,6 +60,7 @@ struct Writer {
 impl<I: Index> Deref for NlogSpine<I> {
     type Target = Core<I>;
 
+    #[inline(always)]
     fn deref(&self) -> &Core<I> {
         &self.core
     }
@@ -68,13 +69,9 @@ impl<I: Index> Deref for NlogSpine<I> {
 impl<I: Index> Points for NlogSpine<I> {
     type Index = I;
 
+    #[inline(always)]
     fn core(&self) -> &Core<I> {
         &self.core
-    }
-
-    #[inline(always)]
-    fn settle(&self, _guard: &Guard<'_>, _hash: u64) -> Result<(), Failed> {
-        Ok(())
     }
 }
 

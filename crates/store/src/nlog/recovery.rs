@@ -10,10 +10,10 @@
 //! record goes only after its parent (rule P of [`quipu_parts::heap::nlog`]), and a cleaner sees to that.
 
 use super::NlogSpine;
-use crate::background;
 use crate::engine::site::{Existing, Holes};
 use crate::options::Twin;
 use crate::points::checkpoint::Loaded;
+use crate::points::recovery::Findings;
 use crate::points::{reference_of, tagged};
 use crate::types::error::{DamagedPlace, Error, damaged_at};
 use crate::types::reports::RecoveryReport;
@@ -25,8 +25,6 @@ use quipu_parts::heap::segments::{FIRST_RECORD, ScanError, Shard};
 use quipu_parts::index::{Imaged, Index};
 use quipu_parts::record::{Kind, RecordView};
 use quipu_parts::space::{SpaceRecovery, ZoneId};
-use quipu_parts::sync::SpinLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A file that a crash has left open.
 struct OpenFile {
@@ -41,7 +39,7 @@ struct OpenFile {
 
 /// Findings of all scanning threads.
 #[derive(Default)]
-struct Findings {
+struct Found {
     report: RecoveryReport,
     damage: Vec<DamagedPlace>,
     open: Vec<OpenFile>,
@@ -51,13 +49,12 @@ struct Findings {
     /// Copies in open files, and their originals.
     pairs: Vec<(Entry, Entry)>,
     newer: Option<String>,
-    failure: Option<Error>,
     /// The highest number of the clock, of records and of lives.
     highest: u64,
 }
 
-impl Findings {
-    fn merge(&mut self, other: Findings) {
+impl Findings for Found {
+    fn merge(&mut self, other: Found) {
         self.report.segments += other.report.segments;
         self.report.records += other.report.records;
         self.damage.extend(other.damage);
@@ -67,7 +64,6 @@ impl Findings {
         self.pairs.extend(other.pairs);
         self.report.torn.extend(other.report.torn);
         self.newer = self.newer.take().or(other.newer);
-        self.failure = self.failure.take().or(other.failure);
         self.highest = self.highest.max(other.highest);
     }
 }
@@ -76,23 +72,16 @@ impl Findings {
 pub(super) fn resume<I: Imaged>(
     spine: &mut NlogSpine<I>,
     loaded: Loaded<I>,
-    mut space: SpaceRecovery,
+    space: SpaceRecovery,
 ) -> RecoveryReport {
-    let segments = loaded.adopt(&mut spine.core);
+    let report = loaded.adopt(&mut spine.core, space);
     for zone in spine.heap.space().committed_zones() {
         // SAFETY: the store is being opened, so nobody writes.
         if let Ok(info) = unsafe { spine.nlog().file_info(zone) } {
             spine.nlog().note_generation(&info);
         }
     }
-    spine.heap.space().repair(&mut space);
-    RecoveryReport {
-        was_clean: space.was_clean,
-        from_checkpoint: true,
-        segments,
-        reclaimed: space.leaked_reclaimed as usize,
-        ..RecoveryReport::default()
-    }
+    report
 }
 
 /// Builds the index of a pool that was just mapped, and settles what a crash left open.
@@ -105,18 +94,18 @@ pub(super) fn recover<I: Index>(
     if holes != Holes::AreDamage {
         return Err(Error::Unsupported { what: crate::engine::NO_SALVAGE });
     }
-    let mut findings = scan_all(spine, threads, progress)?;
+    let zones = spine.heap.space().committed_zones();
+    let mut findings: Found = spine.scan_zones(&zones, threads, progress, |guard, shard, zone, found| {
+        spine.scan_file(guard, shard, zone, found)
+    })?;
+    findings.damage.extend(spine.heap.orphans().iter().map(|zone| spine.lost_by_table(*zone)));
     if let Some(what) = findings.newer {
         return Err(Error::NewerFormat { what });
     }
     refuse_number(spine.heap.space(), findings.highest)?;
     if space.was_clean {
-        // Closing seals every file, so an end mark is missing.
-        findings.damage.extend(findings.open.iter().map(|file| DamagedPlace {
-            what: "the end mark of a segment".into(),
-            offset: spine.heap.space().zone_offset(file.info.segment.zone),
-            len: file.end,
-        }));
+        let no_end_mark = |file: &OpenFile| spine.no_end_mark(file.info.segment.zone, file.end);
+        findings.damage.extend(findings.open.iter().map(no_end_mark));
     }
     damaged_at(all_damage(spine.heap.space(), std::mem::take(&mut findings.damage)))?;
     spine.drop_tombstones()?;
@@ -128,64 +117,30 @@ pub(super) fn recover<I: Index>(
     Ok(spine.settle_files(findings))
 }
 
-fn scan_all<I: Index>(
-    spine: &NlogSpine<I>,
-    threads: usize,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Findings, Error> {
-    let zones = spine.heap.space().committed_zones();
-    let next = AtomicUsize::new(0);
-    let all = SpinLock::new(Findings::default());
-    background::in_parallel(threads.clamp(1, zones.len().max(1)), |_| {
-        let participant = spine.epochs.register();
-        let shard = spine.heap.shard();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(zone) = zones.get(number) else { break };
-            let mut findings = Findings::default();
-            let scanned = spine.scan_file(&participant.pin(), shard, *zone, &mut findings);
-            findings.failure = scanned.err();
-            all.lock().merge(findings);
-            progress(number + 1, zones.len());
-        }
-    });
-    let mut findings = std::mem::take(&mut *all.lock());
-    if let Some(error) = findings.failure.take() {
-        return Err(error);
-    }
-    let space = spine.heap.space();
-    findings.damage.extend(spine.heap.orphans().iter().map(|zone| DamagedPlace {
-        what: "a segment with records whose zone the zone table takes for free".into(),
-        offset: space.zone_offset(*zone),
-        len: space.zone_size(),
-    }));
-    Ok(findings)
-}
-
 impl<I: Index> NlogSpine<I> {
     fn scan_file(
         &self,
         guard: &Guard<'_>,
         shard: Shard,
         zone: ZoneId,
-        findings: &mut Findings,
+        findings: &mut Found,
     ) -> Result<(), Error> {
         if self.heap.is_given_up(zone) {
             findings.given_up.push(zone);
             return Ok(());
         }
-        let (start, zone_size) = (self.heap.space().zone_offset(zone), self.heap.space().zone_size());
+        let start = self.heap.space().zone_offset(zone);
         // SAFETY: recovery runs before the store is handed out, so nobody writes; the scanning threads only
         // read.
         let found = unsafe { self.nlog().file_info(zone).map(|info| (info, self.nlog().bytes_of(&info))) };
         let (info, bytes) = match found {
             Ok((info, Some(bytes))) => (info, bytes),
-            other => {
-                let what = match other {
-                    Err(ScanError::EndMark) => "the end mark of a segment",
-                    _ => "the header of a segment",
-                };
-                findings.damage.push(DamagedPlace { what: what.into(), offset: start, len: zone_size });
+            Ok(_) => {
+                findings.damage.push(self.wrong_header(zone, &ScanError::Header));
+                return Ok(());
+            }
+            Err(error) => {
+                findings.damage.push(self.wrong_header(zone, &error));
                 return Ok(());
             }
         };
@@ -258,7 +213,7 @@ impl<I: Index> NlogSpine<I> {
         shard: Shard,
         entry: Entry,
         record: &RecordView<'_>,
-        findings: &mut Findings,
+        findings: &mut Found,
     ) -> Result<(), Error> {
         let len = record.header.record_len();
         let bytes = taken(len);
@@ -290,7 +245,7 @@ impl<I: Index> NlogSpine<I> {
     }
 
     /// Whether an entry counts in place of another one of its key.
-    fn counts_before(&self, entry: &Entry, other: &Entry, findings: &mut Findings) -> bool {
+    fn counts_before(&self, entry: &Entry, other: &Entry, findings: &mut Found) -> bool {
         if entry.sequence != other.sequence {
             return entry.sequence > other.sequence;
         }
@@ -304,8 +259,8 @@ impl<I: Index> NlogSpine<I> {
     }
 
     /// Makes the findings durable for good.
-    fn settle_files(&self, findings: Findings) -> RecoveryReport {
-        let Findings { mut report, mut open, sealed, given_up, pairs, .. } = findings;
+    fn settle_files(&self, findings: Found) -> RecoveryReport {
+        let Found { mut report, mut open, sealed, given_up, pairs, .. } = findings;
         if report.was_clean {
             return report;
         }

@@ -1,10 +1,9 @@
 //! The life of a write, from top to bottom (section III-E, "Write").
 
 use super::{NlogSession, NlogSpine, Writer};
-use crate::engine::{Decide, Decision};
+use crate::engine::Decide;
 use crate::options::Twin;
 use crate::points::reference_of;
-use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
 use crate::walk::let_others_on;
 use quipu_parts::commit::StripeGuard;
@@ -13,7 +12,7 @@ use quipu_parts::heap::SizedReference;
 use quipu_parts::heap::nlog::{Spot, taken};
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
-use quipu_parts::record::{Content, Kind, Leading};
+use quipu_parts::record::{Content, Kind};
 
 /// A write that was not carried out: the error, and the room that it wanted.
 struct Refusal {
@@ -103,20 +102,8 @@ impl<I: Index> NlogSpine<I> {
         let pinned = participant.pin();
         let guard = self.lock(stripe);
         let old = self.locate_near::<WHOLE>(&pinned, key, near)?;
-        let seen = old.map(|located| located.record).filter(|record| !self.has_expired(record));
-        let entry = seen.map(|record| Entry {
-            value: record.value,
-            expiry: Expiry::of_field(record.expires),
-            version: Some(record.header.sequence.get()),
-        });
-        let content = match decide.decide(entry) {
-            Decision::Put(value, expiry) => {
-                self.check_inline(value)?;
-                Content { expires: expiry.field(), ..Content::value(key.bytes, value) }
-            }
-            Decision::Delete if seen.is_some() => Content::tombstone(key.bytes),
-            Decision::Delete | Decision::Keep => return Ok(()),
-        };
+        let Some(content) = self.ask::<WHOLE, D>(&pinned, key, old.as_ref(), decide)? else { return Ok(()) };
+        self.check_inline(content.value)?;
         let old = old.map(|located| located.word);
         self.write(&pinned, writer, Held { key, near, stripe, guard, old }, &content)
     }
@@ -132,7 +119,7 @@ impl<I: Index> NlogSpine<I> {
     ) -> Result<(), Refusal> {
         let Held { key, near, stripe, guard, old } = held;
         let parent = old.map_or(0, |word| self.nlog().parent_word(reference_of(word)));
-        let content = Content { leading: Leading::parent(parent), ..*content };
+        let content = content.after(parent);
         let (len, is_tombstone) = (content.record_len(), content.kind == Kind::Tombstone);
         let purpose = if is_tombstone { Use::Delete } else { Use::Put };
 

@@ -1,14 +1,19 @@
-//! Reads as the session of a walk passes them on.
+//! A store as its clients see it: where the types of its walk end.
 
 use super::scan::Ordered;
 use super::{Core, Points};
-use crate::engine::{Head, Pinned};
+use crate::engine::{self, Decide, Engine, Head, Pinned, Removal};
+use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
-use crate::types::iter::Pair;
+use crate::types::iter::{KeyItem, Pair};
+use quipu_medium::Node;
+use quipu_parts::epoch::Guard;
 use quipu_parts::index::BothWays;
+use quipu_parts::record::Content;
 use std::borrow::Cow;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// The ordered walk of a store whose index keeps an order.
 pub(crate) type RangeOf<I> = for<'g> fn(
@@ -28,22 +33,167 @@ pub(crate) fn range_of<'g, I: BothWays>(
     Box::new(Ordered::new(core, pinned.to_read(), from, to))
 }
 
-/// The value of a key, in place where it can be.
-pub(crate) fn get<'g, W: Points>(
-    walk: &'g W,
-    pinned: &'g Pinned<'_>,
-    key: &[u8],
-) -> Result<Option<Cow<'g, [u8]>>, Error> {
-    let guard = pinned.to_read();
-    let record = walk.get::<true>(guard, key)?;
-    record.map(|record| walk.core().value(guard, &record)).transpose()
+/// A walk whose reads are [these](Points), as its clients use it.
+pub(crate) trait Walk: Points + Engine + Sized + 'static {
+    /// A client's own: its epoch slot, and its means of writing.
+    type Own: Send + 'static;
+
+    /// A new client's, which writes to this node, or to where its thread runs.
+    fn own(&self, node: Option<Node>) -> Self::Own;
+
+    /// Ends a client.
+    fn end(&self, _own: &mut Self::Own) {}
+
+    fn pin(own: &Self::Own) -> Guard<'_>;
+
+    fn check_value(&self, value: &[u8]) -> Result<(), Error>;
+
+    /// Gives a key this value, or deletes it, whatever its old value is.
+    fn write_blind(&self, own: &mut Self::Own, content: &Content<'_>) -> Result<(), Error>;
+
+    /// Locks a key, shows its value, and carries out the decision.
+    fn modify<D: Decide + ?Sized>(
+        &self,
+        own: &mut Self::Own,
+        key: &[u8],
+        decide: &mut D,
+    ) -> Result<(), Error>;
+
+    fn put_many(&self, own: &mut Self::Own, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
+        pairs.iter().try_for_each(|(key, value)| self.write_blind(own, &Content::value(key, value)))
+    }
+
+    fn write_batch(&self, _own: &mut Self::Own, _batch: &WriteBatch) -> Result<(), Error> {
+        Err(Error::Unsupported { what: "atomic batches" })
+    }
 }
 
-/// The metadata of a key.
-pub(crate) fn head<W: Points>(walk: &W, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
-    let record = walk.get::<false>(pinned.to_read(), key)?;
-    Ok(record.map(|record| Head {
-        expiry: Expiry::of_field(record.expires),
-        version: Some(record.header.sequence.get()),
-    }))
+/// One client of such a store.
+pub(crate) struct Client<W: Walk> {
+    walk: Arc<W>,
+    own: W::Own,
+}
+
+impl<W: Walk> Client<W> {
+    pub(crate) fn of(walk: Arc<W>, node: Option<Node>) -> Client<W> {
+        let own = walk.own(node);
+        Client { walk, own }
+    }
+}
+
+impl<W: Walk> Drop for Client<W> {
+    fn drop(&mut self) {
+        self.walk.end(&mut self.own);
+    }
+}
+
+impl<W: Walk> engine::Session for Client<W> {
+    fn engine(&self) -> &dyn Engine {
+        &*self.walk
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.walk.write_blind(&mut self.own, &Content::value(key, value))
+    }
+
+    fn put_until(&mut self, key: &[u8], value: &[u8], time: u64) -> Result<(), Error> {
+        self.walk.write_blind(&mut self.own, &Content { expires: time, ..Content::value(key, value) })
+    }
+
+    fn check(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.walk.core().check_key(key)?;
+        self.walk.check_value(value)
+    }
+
+    fn put_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
+        self.walk.put_many(&mut self.own, pairs)
+    }
+
+    fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
+        self.walk.write_batch(&mut self.own, batch)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
+        self.walk.write_blind(&mut self.own, &Content::tombstone(key))
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        // The default calls the decision through a pointer; this is compiled for it.
+        let mut removal = Removal::default();
+        self.walk.modify(&mut self.own, key, &mut removal)?;
+        Ok(removal.was_there)
+    }
+
+    fn clear(&mut self) -> Result<(), Error> {
+        let Client { walk, own } = self;
+        walk.settle_all(&W::pin(own))?;
+        walk.core().clear(own, W::pin, |own, key| walk.write_blind(own, &Content::tombstone(key)))
+    }
+
+    fn modify(&mut self, key: &[u8], decide: &mut dyn Decide) -> Result<(), Error> {
+        self.walk.modify(&mut self.own, key, decide)
+    }
+
+    fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        Points::get_into(&*self.walk, &W::pin(&self.own), key, out)
+    }
+
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+        _copy: &mut Vec<u8>,
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        Points::get_many(&*self.walk, &W::pin(&self.own), keys, each)
+    }
+
+    fn pin(&self) -> Pinned<'_> {
+        Pinned::by_epoch(W::pin(&self.own))
+    }
+
+    fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
+        let guard = pinned.to_read();
+        let record = Points::get::<true>(&*self.walk, guard, key)?;
+        record.map(|record| self.walk.core().value(guard, &record)).transpose()
+    }
+
+    fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
+        let record = Points::get::<false>(&*self.walk, pinned.to_read(), key)?;
+        Ok(record.map(|record| Head {
+            expiry: Expiry::of_field(record.expires),
+            version: Some(record.header.sequence.get()),
+        }))
+    }
+
+    fn has_versions(&self) -> bool {
+        true
+    }
+
+    fn pairs<'g>(&'g self, pinned: &'g Pinned<'g>) -> Result<Box<dyn Iterator<Item = Pair<'g>> + 'g>, Error> {
+        let guard = pinned.to_read();
+        self.walk.settle_all(guard)?;
+        Ok(Box::new(self.walk.core().pairs(guard)))
+    }
+
+    fn keys<'g>(
+        &'g self,
+        pinned: &'g Pinned<'g>,
+    ) -> Result<Box<dyn Iterator<Item = KeyItem<'g>> + 'g>, Error> {
+        let guard = pinned.to_read();
+        self.walk.settle_all(guard)?;
+        Ok(Box::new(self.walk.core().keys(guard)))
+    }
+
+    fn range<'g>(
+        &'g self,
+        pinned: &'g Pinned<'g>,
+        from: Bound<Cow<'g, [u8]>>,
+        to: Bound<Cow<'g, [u8]>>,
+    ) -> Result<Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>, Error> {
+        let Some(range) = self.walk.core().in_order else {
+            return Err(Error::Unsupported { what: "range scans" });
+        };
+        self.walk.settle_known(pinned.to_read())?;
+        Ok(range(self.walk.core(), pinned, from, to))
+    }
 }

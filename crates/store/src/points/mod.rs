@@ -5,15 +5,18 @@
 //! A walk may have writes that the index does not know yet. So a read first [settles](Points::settle) the
 //! stripe of its key.
 
+pub(crate) mod check;
 pub(crate) mod checkpoint;
 mod clear;
 mod client;
+mod decide;
 mod proved;
 mod read;
+pub(crate) mod recovery;
 mod scan;
 mod value;
 
-pub(crate) use client::{RangeOf, get, head, range_of};
+pub(crate) use client::{Client, RangeOf, Walk, range_of};
 pub(crate) use read::{Batch, Points};
 
 use crate::background::Admission;

@@ -1,6 +1,6 @@
 //! Reading: one lookup in the index, one in the record, no lock.
 
-use super::{Core, Located, TOMBSTONE, reference_of};
+use super::{Core, Located, reference_of};
 use crate::engine::AT_ONCE;
 use crate::types::error::Error;
 use crate::types::iter::{KeyValue, Pair};
@@ -58,7 +58,20 @@ pub(crate) trait Points {
     fn core(&self) -> &Core<Self::Index>;
 
     /// Publishes the write that waits for this hash, if there is one: every read begins with this.
-    fn settle(&self, guard: &Guard<'_>, hash: u64) -> Result<(), Failed>;
+    #[inline(always)]
+    fn settle(&self, _guard: &Guard<'_>, _hash: u64) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    /// Publishes every write that waited before the call, for a walk in order.
+    fn settle_known(&self, _guard: &Guard<'_>) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    /// Publishes every write that waits.
+    fn settle_all(&self, _guard: &Guard<'_>) -> Result<(), Failed> {
+        Ok(())
+    }
 
     /// The record of `key`, in place: whole, or without its value.
     #[inline(always)]
@@ -444,28 +457,6 @@ impl<I: Index> Core<I> {
             }
         }
         Ok(None)
-    }
-
-    /// Takes the tombstones that won out of the index, at the end of a recovery: to readers a tombstone and
-    /// absence are equal.
-    pub(crate) fn drop_tombstones(&self) -> Result<(), Error> {
-        let participant = self.epochs.register();
-        let mut cursor = I::Cursor::default();
-        let mut words = Vec::new();
-        loop {
-            let guard = participant.pin();
-            let more = self.index.next_batch(&guard, &mut cursor, &mut words)?;
-            for word in words.drain(..) {
-                if reference_of(word).tag() == TOMBSTONE
-                    && let Some(record) = self.record_of(&guard, word)
-                {
-                    self.index.take(&guard, self.key(record.key), None, |found| found == word)?;
-                }
-            }
-            if !more {
-                return Ok(());
-            }
-        }
     }
 
     /// The next word of an iteration.

@@ -1,6 +1,6 @@
 //! The bytes of a chain: chunk, record, zone header, memtable and anchor.
 
-use crate::record::{Certifier, Content, EXPIRES, EXPIRY_FIELD, Leading, LifeKey, padded};
+use crate::record::{Certifier, Content, EXPIRES, EXPIRY_FIELD, LifeKey, padded};
 use crate::space::{ObjectId, ZoneId};
 use crate::table;
 use crate::table::Table;
@@ -104,7 +104,7 @@ impl ChainRecord {
     /// The header of this content, without a number; `is_copy` says whether a version follows.
     #[inline]
     pub fn of(content: &Content<'_>, is_copy: bool) -> ChainRecord {
-        debug_assert_eq!(content.leading, Leading::NONE, "nobody cleans a memtable");
+        debug_assert_eq!(content.marks, 0, "nobody cleans a memtable");
         ChainRecord {
             sequence: 0.into(),
             kind: content.kind as u8,

@@ -2,7 +2,7 @@ use super::*;
 use crate::heap::Numbers;
 use crate::heap::segments::test_heap;
 use crate::heap::segments::{FIRST_RECORD, HIGH_WATER, HeapError, Use};
-use crate::record::{Content, Encoder, Leading};
+use crate::record::{Content, Encoder};
 use crate::space::ZoneId;
 
 /// Files in a pool of their own, for as long as the process lives.
@@ -29,7 +29,7 @@ impl Writer {
     }
 
     fn put(&mut self, nlog: Nlog<'_>, stripe: usize, key: &[u8], value: &[u8], parent: u64) -> Entry {
-        let content = Content { leading: Leading::parent(parent), ..Content::value(key, value) };
+        let content = Content::value(key, value).after(parent);
         let place = nlog.reserve(nlog.home(0, stripe), content.record_len(), Use::Put).expect("room");
         self.write(&place, content);
         nlog.heap.region().fence();

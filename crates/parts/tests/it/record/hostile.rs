@@ -1,8 +1,8 @@
 //! Properties of the record codec for any bytes. Used by a seeded test and by a fuzzer.
 
 use quipu_parts::record::{
-    Certifier, Content, Encoder, HINT_BITS, Header, Kind, LEADING, LEADING_FIELD, Leading, PARENT,
-    RecordError, RecordView,
+    Certifier, Content, Encoder, HINT_BITS, Header, Kind, LEADING, LEADING_FIELD, PARENT, RecordError,
+    RecordView,
 };
 use std::hash::{BuildHasher, RandomState};
 use zerocopy::FromBytes;
@@ -62,14 +62,12 @@ pub fn survive(data: &[u8]) {
     let expires = u64::from(place[1] % 2) * u64::from(place[2]);
     let hint = u64::from(place[1] / 2 % 2) * (u64::from(place[0]) << (HINT_BITS - 8));
     let word = u64::from(place[0]) << 56;
-    let leading = match place[1] / 4 % 3 {
-        1 if hint == 0 => Leading::parent(word),
-        2 if hint == 0 => Leading::original(word),
-        _ => Leading::hint(hint),
+    let content = Content { expires, ..Content::value(key, value) };
+    let (content, is_parent, is_copy) = match place[1] / 4 % 3 {
+        1 if hint == 0 => (content.after(word), true, false),
+        2 if hint == 0 => (content.copy_of(word), true, true),
+        _ => (content.hinted(hint), false, false),
     };
-    let (is_parent, is_copy) =
-        (leading.as_hint().is_none() && leading != Leading::NONE, leading == Leading::original(word));
-    let content = Content { expires, leading, ..Content::value(key, value) };
     encoder.prepare(&certifier, life, offset, &content);
     encoder.stamp(9);
     let record = encoder.record().to_vec();

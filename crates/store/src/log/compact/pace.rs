@@ -4,6 +4,7 @@ use super::{Demand, Worker};
 use crate::background::Progress;
 use crate::log::Spine;
 use crate::options::Twin;
+use crate::points::Points;
 use crate::types::error::Error;
 use crate::walk::patience::Patience;
 use quipu_parts::heap::segments::Use;

@@ -1,7 +1,8 @@
 //! The findings of the scanning threads of a recovery.
 
 use super::values::FoundHead;
-use crate::types::error::{DamagedPlace, Error};
+use crate::points;
+use crate::types::error::DamagedPlace;
 use crate::types::reports::RecoveryReport;
 use quipu_parts::heap::segments::SegmentInfo;
 use quipu_parts::space::ZoneId;
@@ -27,14 +28,12 @@ pub(crate) struct Findings {
     /// Zones of large values; once the heads are judged, those that no head names.
     pub(super) values: Vec<ZoneId>,
     pub(super) newer: Option<String>,
-    /// Why the index could not take a record.
-    pub(super) failure: Option<Error>,
     /// The highest number of the clock, of records and of lives.
     pub(super) highest: u64,
 }
 
-impl Findings {
-    pub(super) fn merge(&mut self, other: Findings) {
+impl points::recovery::Findings for Findings {
+    fn merge(&mut self, other: Findings) {
         self.report.torn.extend(other.report.torn);
         self.report.segments += other.report.segments;
         self.report.records += other.report.records;
@@ -47,7 +46,6 @@ impl Findings {
         self.heads.extend(other.heads);
         self.values.extend(other.values);
         self.newer = self.newer.take().or(other.newer);
-        self.failure = self.failure.take().or(other.failure);
         self.highest = self.highest.max(other.highest);
     }
 }

@@ -4,13 +4,14 @@ use super::layout::{SegmentEntry, Summary};
 use crate::background;
 use crate::options::Twin;
 use crate::points::Core;
+use crate::types::reports::RecoveryReport;
 use crate::walk::checkpoint::Chain;
 use crate::walk::proof::drawn_end;
 use quipu_parts::heap::SizedReference;
 use quipu_parts::heap::segments::{FIRST_RECORD, LogHeap, SegmentState};
 use quipu_parts::index::{ImageSource, Imaged};
 use quipu_parts::record::HEADER;
-use quipu_parts::space::ZoneId;
+use quipu_parts::space::{SpaceRecovery, ZoneId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromBytes;
 
@@ -21,15 +22,22 @@ pub(crate) struct Loaded<I> {
 }
 
 impl<I: Imaged> Loaded<I> {
-    /// Makes them the state of the store, and returns the number of segments.
-    pub(crate) fn adopt(self, core: &mut Core<I>) -> usize {
+    /// Makes them the state of the store, and repairs what the allocator has found.
+    pub(crate) fn adopt(self, core: &mut Core<I>, mut space: SpaceRecovery) -> RecoveryReport {
         core.index = self.index;
         for state in &self.states {
             let forgets = core.twin == Some(Twin::HoldsForgotten);
             let oldest = if forgets { state.life } else { state.oldest };
             core.heap.restore(&SegmentState { oldest, ..*state });
         }
-        self.states.len()
+        core.heap.space().repair(&mut space);
+        RecoveryReport {
+            was_clean: space.was_clean,
+            from_checkpoint: true,
+            segments: self.states.len(),
+            reclaimed: space.leaked_reclaimed as usize,
+            ..RecoveryReport::default()
+        }
     }
 }
 
