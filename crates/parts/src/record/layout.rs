@@ -171,7 +171,7 @@ pub struct Content<'a> {
     pub value: &'a [u8],
     /// When the value expires, in milliseconds since 1970; 0 for never.
     pub expires: u64,
-    /// The word in front of the key: a hint or a parent, as `marks` tells, or 0. A record of a frame has none.
+    /// The word in front of the key: a hint or a parent, as `marks` tells, or 0. None in a record of a frame.
     pub leading: u64,
     /// [`LEADING`] if there is one, with [`PARENT`] if that is a parent, and [`COPY`] if this is its copy.
     pub marks: u8,

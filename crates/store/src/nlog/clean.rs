@@ -332,11 +332,12 @@ impl<I: Index> NlogSpine<I> {
     ) -> Result<Option<(Spot<'_>, Next)>, Error> {
         let Live { entry, record, key, .. } = live;
         // The index has whole keys of eight bytes, and would not ask which word is meant.
-        if !self.index.names(pinned, *key, self.word_of(entry, record))? {
+        let is_expired = self.has_expired(record);
+        let is_asked = !(is_expired && self.twin == Some(Twin::ExpiredUnasked));
+        if is_asked && !self.index.names(pinned, *key, self.word_of(entry, record))? {
             return Ok(None);
         }
         let before = self.nlog().parent_word(entry.reference);
-        let is_expired = self.has_expired(record);
         let content = if is_expired {
             Content::tombstone(key.bytes).after(before)
         } else {

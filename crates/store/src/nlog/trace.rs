@@ -111,3 +111,83 @@ impl<'h> Levels<'h> {
         self.traced = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quipu_medium::{Pages, Region};
+    use quipu_parts::heap::nlog::{Files, NlogSettings};
+    use quipu_parts::heap::segments::{LogHeap, Use};
+    use quipu_parts::heap::{Clock, ClockSettings, Numbers};
+    use quipu_parts::record::{Certifier, Content, Encoder, RecordView};
+    use quipu_parts::space::{FormatOptions, FreeListKind, Space};
+
+    const KEY: &[u8] = b"key";
+
+    /// Files of two clusters in a pool of their own, for as long as the process lives.
+    fn nlog() -> Nlog<'static> {
+        let options = FormatOptions {
+            zone_size: 16 << 10,
+            design: 1,
+            settings: [0; _],
+            features: &[],
+            pools: Vec::new(),
+            free_list: FreeListKind::Persistent,
+            secret: [1; 32],
+            boot_id: [7; 16],
+        };
+        let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
+        let space = Space::format(region, &options).expect("a new pool");
+        let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
+        let heap = Box::leak(Box::new(LogHeap::new(space, Certifier::new(&[1; 32]), clock, 2)));
+        Box::leak(Box::new(Files::new(heap, NlogSettings { clusters: 2 }))).of(heap)
+    }
+
+    /// Writes a value of the key to a cluster, and returns the entry of the record.
+    fn write(nlog: Nlog<'_>, cluster: usize, parent: u64, newest: &mut u64) -> Entry {
+        let content = Content::value(KEY, b"value").after(parent);
+        let home = nlog.home(0, cluster);
+        let spot = nlog.reserve(home, content.record_len(), Use::Put).expect("room");
+        *newest = spot.draw_above(&mut Numbers::default(), *newest);
+        let mut encoder = Encoder::default();
+        spot.write(&mut encoder, &content, *newest);
+        let record = RecordView::legible(encoder.record()).expect("a record");
+        let entry = Entry::of(spot.reference(), nlog.life_of(spot.reference()), &record);
+        nlog.fence();
+        spot.published();
+        entry
+    }
+
+    /// Two nodes write one key by turns, so its chain leaves the victim and comes back. An entry of the victim
+    /// behind one outside must be gone before that one is: the mark outside may survive a crash that the
+    /// cleaning does not, and later walks end there.
+    #[test]
+    fn entries_of_the_victim_behind_one_outside_are_marked_before_it() {
+        let levels_of = |twin| {
+            let (nlog, mut newest) = (nlog(), 0);
+            let first = write(nlog, 0, 0, &mut newest);
+            let outside = write(nlog, 1, nlog.parent_word(first.reference), &mut newest);
+            let last = write(nlog, 0, nlog.parent_word(outside.reference), &mut newest);
+            let inside = write(nlog, 0, nlog.parent_word(last.reference), &mut newest);
+            let victim = nlog.zone_of(first.reference);
+            assert_ne!(nlog.zone_of(outside.reference), victim);
+            let mut levels = Levels::new(nlog, victim, twin);
+            for entry in [first, last, inside] {
+                levels.trace(entry, KEY);
+            }
+            let places = |level: &Vec<Act>| {
+                let place = |act: &Act| match act {
+                    Act::Mark(entry) => entry.reference,
+                    Act::Help(place) => *place,
+                };
+                level.iter().map(place).collect::<Vec<_>>()
+            };
+            let found: Vec<_> = levels.levels.iter().map(places).collect();
+            (found, first.reference, outside.reference)
+        };
+        let (levels, first, outside) = levels_of(None);
+        assert_eq!(levels, [[first], [outside]]);
+        let (levels, _, outside) = levels_of(Some(Twin::StoppedInside));
+        assert_eq!(levels, [[outside]]);
+    }
+}

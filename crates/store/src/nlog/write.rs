@@ -5,11 +5,10 @@ use crate::engine::Decide;
 use crate::options::Twin;
 use crate::points::reference_of;
 use crate::types::error::Error;
-use crate::walk::let_others_on;
 use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::SizedReference;
-use quipu_parts::heap::nlog::{Spot, taken};
+use quipu_parts::heap::nlog::taken;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
@@ -135,11 +134,6 @@ impl<I: Index> NlogSpine<I> {
         }
 
         let (new, bytes, begins_file) = (spot.reference(), spot.taken(), spot.begins_file());
-        let mut spot = Some(spot);
-        if self.twin == Some(Twin::LeftBeforePublished) {
-            spot.take().into_iter().for_each(Spot::published);
-            let_others_on();
-        }
         let is_old = |word| Some(word) == old;
         let mourner = self.admission.mourner();
         let published = if is_tombstone {
@@ -150,7 +144,7 @@ impl<I: Index> NlogSpine<I> {
         };
         published.map_err(Error::from)?;
         mourner.dismiss();
-        spot.into_iter().for_each(Spot::published);
+        spot.published();
         if begins_file {
             // Another file may be full of dead records.
             self.cleaning.call();

@@ -118,10 +118,11 @@ pub enum Twin {
     MarkedAtOnce,
     /// A mark that another thread made is taken for durable.
     MarkNotHelped,
-    /// A walk along parents ends at any entry of the victim, also behind one outside.
+    /// A walk along parents ends at any entry of the victim, also behind one outside; no twin for the
+    /// explorer.
     StoppedInside,
     /// Recovery frees files whose records are all superseded.
     NeedlessFreed,
-    /// A place is left before its record is published.
-    LeftBeforePublished,
+    /// A cleaner deletes the key of an expired record although the index may name a later one.
+    ExpiredUnasked,
 }

@@ -1,5 +1,6 @@
-//! The reading side of a store whose index names records in segments: one lookup in the index, one in the
-//! record, no lock. The walk over [logs](crate::log) adds its way to write.
+//! The common side of walks whose index names records in segments: reads, with one lookup in the index and
+//! one in the record and no lock; clients, checks, the scan of a recovery, checkpoints. The walks over
+//! [logs](crate::log) and over [files of all clients](crate::nlog) add their ways to write and to clean.
 //!
 //! A pinned epoch keeps every record that a reader can reach from reuse, and published records never change.
 //! A walk may have writes that the index does not know yet. So a read first [settles](Points::settle) the

@@ -219,15 +219,20 @@ twins! {
     xp_flushed_by_object: XP, Broken::Chain(ChainTwin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[5, 11, 16];
     xp_recycled_early: XP, Broken::Store(Twin::RecycledEarly), &["Look: ", "Scan("], ANY, &[20, 45, 73];
     nstore_fence_left_out: NSTORE, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 3, 4];
-    nstore_publish_before_persist: NSTORE, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[20, 33, 72];
-    nstore_life_left_out: NSTORE, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[1, 2, 4];
+    nstore_publish_before_persist: NSTORE, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[33, 53, 72];
+    nstore_life_left_out: NSTORE, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[4, 5, 7];
     nstore_stale_checkpoint: NSTORE, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
     /// An acknowledged record may stand behind one that never arrived.
-    nstore_hole_is_tail: NSTORE, Broken::Store(Twin::HoleIsTail), &[LOST, READ_TOO_EARLY], ANY, &[5, 7, 10];
+    nstore_hole_is_tail: NSTORE, Broken::Store(Twin::HoleIsTail), &[LOST, READ_TOO_EARLY], ANY, &[2, 4, 7];
     /// The paper's copies name no parent.
-    nstore_copy_unchained: NSTORE, Broken::Store(Twin::CopyUnchained), &[CAME_BACK], ANY, &[34, 95, 150];
+    nstore_copy_unchained: NSTORE, Broken::Store(Twin::CopyUnchained), &[CAME_BACK], ANY, &[84, 180, 219];
     /// A record goes only after its parent is durably gone.
-    nstore_parents_left: NSTORE, Broken::Store(Twin::ParentsLeft), &[CAME_BACK], ANY, &[3, 5, 10];
-    nstore_marked_forwards: NSTORE, Broken::Store(Twin::MarkedForwards), &[CAME_BACK], ANY, &[150, 224, 549];
-    nstore_needless_freed: NSTORE, Broken::Store(Twin::NeedlessFreed), &[CAME_BACK], ANY, &[11, 12, 13];
+    nstore_parents_left: NSTORE, Broken::Store(Twin::ParentsLeft), &[CAME_BACK], ANY, &[3, 4, 7];
+    nstore_marked_forwards: NSTORE, Broken::Store(Twin::MarkedForwards), &[CAME_BACK], ANY, &[29, 150, 199];
+    nstore_needless_freed: NSTORE, Broken::Store(Twin::NeedlessFreed), &[CAME_BACK], ANY, &[3, 7, 12];
+    /// An index that has whole keys does not ask which word is meant.
+    nstore_expired_unasked: NSTORE, Broken::Store(Twin::ExpiredUnasked), &[LOST, "found None"], ANY, &[50, 68, 69];
+    nstore_marked_at_once: NSTORE, Broken::Store(Twin::MarkedAtOnce), &[CAME_BACK], ANY, &[199, 1363, 5199];
+    /// A mark that was met may be in a cache alone.
+    nstore_mark_not_helped: NSTORE, Broken::Store(Twin::MarkNotHelped), &[CAME_BACK], ANY, &[29, 199, 505];
 }
