@@ -158,7 +158,7 @@ mod tests {
         entry
     }
 
-    /// Two nodes write one key by turns, so its chain leaves the victim and comes back. An entry of the victim
+    /// Two nodes write one key by turns, so its chain leaves the victim and comes back. One of its entries
     /// behind one outside must be gone before that one is: the mark outside may survive a crash that the
     /// cleaning does not, and later walks end there.
     #[test]
