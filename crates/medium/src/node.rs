@@ -3,7 +3,7 @@
 
 use crate::error::MediumError;
 use crate::region::Region;
-use crate::topology::Topology;
+use crate::topology::{self, Topology};
 use crate::witness::{self, Nearness, Nodes, Witness};
 use std::fmt;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Region {
     pub fn distance(&self, from: Node, to: Node) -> u16 {
         match &self.witness {
             Some(Witness::Nodes(nodes)) => nodes.topology.distance(from, to),
-            _ => u16::from(from != to),
+            _ => topology::untold(from, to),
         }
     }
 

@@ -39,6 +39,11 @@ struct Site {
     distances: Vec<u16>,
 }
 
+/// The distance of two nodes of which none is told.
+pub(crate) fn untold(from: Node, to: Node) -> u16 {
+    if from == to { OWN } else { OTHER }
+}
+
 impl Topology {
     /// The nodes of this machine: as the environment variable `QUIPU_TOPOLOGY` describes them, or as the
     /// system does.
@@ -91,7 +96,7 @@ impl Topology {
     pub fn distance(&self, from: Node, to: Node) -> u16 {
         let position = self.nodes.iter().position(|site| site.node == to);
         let told = self.site(from).zip(position).and_then(|(site, position)| site.distances.get(position));
-        told.copied().unwrap_or(if from == to { OWN } else { OTHER })
+        told.copied().unwrap_or(untold(from, to))
     }
 
     /// The node of this thread, at this moment.

@@ -7,10 +7,11 @@
 //! | 0 | [`mod@table`] |
 //! | 1 | [`record`], [`sync`] |
 //! | 2 | [`commit`], [`epoch`], `locks`, [`space`] |
-//! | 3 | [`heap`], [`index`] |
+//! | 3 | [`cache`], [`heap`], [`index`] |
 //! | 4 | [`reclaim`], [`versions`] |
 //! | 5 | [`runs`] |
 
+pub mod cache;
 pub mod commit;
 pub mod epoch;
 pub mod heap;

@@ -20,12 +20,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The atomics of the standard library, or those of the model checker.
 pub mod atomic {
     #[cfg(not(loom))]
-    pub use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+    pub use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
     #[cfg(loom)]
     pub use checked::fence;
     #[cfg(loom)]
-    pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+    pub use loom::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
     #[cfg(loom)]
     pub mod checked {

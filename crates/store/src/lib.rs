@@ -65,12 +65,13 @@ pub use types::table::{Table, TableStats};
 /// For the tools that prove and measure the store: not part of the interface, and free to change.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::options::{Granted, Merging, OrderedIndex, TestForest, Testing, Twin};
+    pub use crate::options::{CacheSize, Granted, Merging, OrderedIndex, TestForest, Testing, Twin};
     pub use crate::points::checkpoint::checkpoint_tables;
     pub use crate::settings::offset_map::{NodePlace, OffsetMap};
     pub use crate::settings::settings_tables;
     pub use crate::settings::techniques::{Shortcut, Techniques};
     pub use crate::tiered::checkpoint_tables as memtables_checkpoint_tables;
+    pub use quipu_parts::cache::Policy;
     pub use quipu_parts::heap::chain::ChainTwin;
     pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
     pub use quipu_parts::index::buckets::BucketSettings;

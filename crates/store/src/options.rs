@@ -8,6 +8,7 @@ use crate::settings::techniques::Techniques;
 use crate::types::design::Design;
 use parts::Parts;
 use quipu_medium::{Durability, MediumKind};
+use quipu_parts::cache::Policy;
 use quipu_parts::heap::chain::ChainTwin;
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::buckets::BucketSettings;
@@ -15,8 +16,11 @@ use quipu_parts::reclaim::hot::HotSetSettings;
 use quipu_parts::runs::Forest;
 use quipu_parts::space::FreeListKind;
 use std::ffi::OsStr;
+use std::fmt;
+use std::num::ParseIntError;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 pub use twin::Twin;
 
@@ -85,6 +89,12 @@ pub struct Options {
     /// Whether a design that can keep keys in order does it.
     #[doc(hidden)]
     pub ordered: bool,
+    /// The cache in DRAM in front of the index.
+    #[doc(hidden)]
+    pub cache: CacheSize,
+    /// Which pairs it keeps.
+    #[doc(hidden)]
+    pub cache_policy: Policy,
     /// For proofs of the store.
     #[doc(hidden)]
     pub testing: Testing,
@@ -243,6 +253,41 @@ pub enum OrderedIndex {
     Alex,
 }
 
+/// The size of the cache in front of the index.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheSize {
+    /// A default where the medium is slower than DRAM, or lies on several nodes; else none.
+    #[default]
+    Auto,
+    /// None.
+    Off,
+    /// So many bytes.
+    Bytes(u64),
+}
+
+impl fmt::Display for CacheSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CacheSize::Auto => f.write_str("auto"),
+            CacheSize::Off => f.write_str("off"),
+            CacheSize::Bytes(bytes) => bytes.fmt(f),
+        }
+    }
+}
+
+impl FromStr for CacheSize {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<CacheSize, ParseIntError> {
+        Ok(match text {
+            "auto" => CacheSize::Auto,
+            "off" => CacheSize::Off,
+            bytes => CacheSize::Bytes(bytes.parse()?),
+        })
+    }
+}
+
 /// Settings that only proofs need.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
@@ -262,6 +307,10 @@ pub struct Testing {
     pub handful: Option<u64>,
     /// Stripes of key locks, a power of two: few, so that keys share them.
     pub stripes: Option<usize>,
+    /// Of so many reads of a client, one counts for the cache.
+    pub cache_sample: Option<u32>,
+    /// Operations after which the cache looks whether it is of use.
+    pub cache_window: Option<u64>,
     /// Compactors at a time: several, although the pool is small.
     pub compactors: Option<u32>,
     /// Break the chain of memtables on purpose.
@@ -316,6 +365,8 @@ impl Default for Options {
             merging: Merging::default(),
             order: OrderedIndex::default(),
             ordered: false,
+            cache: CacheSize::default(),
+            cache_policy: Policy::default(),
             recovery_threads: processors,
             verify: false,
             accept_damage: false,

@@ -8,7 +8,8 @@ use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::{Broken, CrashConfig};
 use crate::settings;
 use quipu::internals::{
-    FreeList, Merging, NodePlace, OrderedIndex, RecordForm, SlotSettings, Techniques, Testing, TieBreak,
+    CacheSize, FreeList, Merging, NodePlace, OrderedIndex, RecordForm, SlotSettings, Techniques, Testing,
+    TieBreak, Twin,
 };
 use quipu::{Design, Error, Options};
 use quipu_parts::runs::sim::{SimFaults, SimPublishFault};
@@ -116,7 +117,14 @@ impl Pool {
         // Keys have an order on request in half of these runs, and in some of the others.
         let may_order = seed / 5 % 2 == 1 && (!options.late || seed.is_multiple_of(3));
         options.ordered = can.order_on_request && may_order;
+        // One run of four has a cache, unless another rule than those of caches is broken: runs whose seeds
+        // are pinned stay as they are.
+        let may_cache = config.twin.is_none_or(|twin| twin.twin() == Some(Twin::CacheNotToldOfWrites));
+        if can.caches && may_cache && seed % 4 == 1 {
+            options.cache = CacheSize::Bytes(16 << 10);
+        }
         options.testing = Testing {
+            cache_sample: Some(1 + seed as u32 / 4 % 3),
             index_zone,
             twin: config.twin.and_then(Broken::twin),
             chain: config.twin.and_then(Broken::chain),

@@ -15,7 +15,7 @@ use super::subject::{Subject, Timing};
 use super::twins::Twin;
 use crate::contract::{Ending, Fixture, Medium};
 use crate::run::{At, Conviction, RunError, on_threads};
-use quipu::internals::NodePlace;
+use quipu::internals::{CacheSize, NodePlace};
 use quipu::{Error, Store};
 use std::time::Instant;
 
@@ -103,6 +103,12 @@ impl Lot<'_> {
         fixture.options.testing.tiny_index = lot.is_multiple_of(2);
         fixture.options.offset_map.nodes =
             if (lot / 2).is_multiple_of(2) { NodePlace::Dram } else { NodePlace::Pm };
+        if design.can().caches && (lot % 3 == 1 || self.config.twin.is_some_and(Twin::is_of_cache)) {
+            fixture.options.cache = CacheSize::Bytes(64 << 10);
+            fixture.options.testing.cache_sample = Some(1);
+            // It turns off and on again and again.
+            fixture.options.testing.cache_window = (lot % 2 == 1).then_some(8);
+        }
         fixture.options.testing.twin = self.config.twin.and_then(Twin::of_store);
         let clock = Clock::default();
         let store = fixture.create()?;

@@ -17,12 +17,26 @@ pub enum Twin {
     /// A put may return for another one that readers had seen before it began, as in section 3.3 of MPKV's
     /// paper; for design mpkv, where puts are published before they return.
     SeenWhileOnOffer,
+    /// Writers do not take their keys out of the cache.
+    CacheNotToldOfWrites,
+    /// Readers put pairs into the cache without the locks of their keys.
+    CacheFilledUnlocked,
 }
 
 impl Twin {
     /// The break of the store itself.
     pub(super) fn of_store(self) -> Option<quipu::internals::Twin> {
-        (self == Twin::SeenWhileOnOffer).then_some(quipu::internals::Twin::SeenWhileOnOffer)
+        Some(match self {
+            Twin::SeenWhileOnOffer => quipu::internals::Twin::SeenWhileOnOffer,
+            Twin::CacheNotToldOfWrites => quipu::internals::Twin::CacheNotToldOfWrites,
+            Twin::CacheFilledUnlocked => quipu::internals::Twin::CacheFilledUnlocked,
+            _ => return None,
+        })
+    }
+
+    /// Whether it needs a cache.
+    pub(super) fn is_of_cache(self) -> bool {
+        matches!(self, Twin::CacheNotToldOfWrites | Twin::CacheFilledUnlocked)
     }
 }
 

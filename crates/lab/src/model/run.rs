@@ -3,7 +3,7 @@
 use super::shrink::shrink;
 use super::step::{CLIENTS, FIXED, Step, WORD, generate, key_bytes, value_bytes};
 use crate::contract::{Contents, Ending, Fixture, Medium, verify_beside};
-use quipu::internals::{NodePlace, RecordForm, Shortcut, Techniques};
+use quipu::internals::{CacheSize, NodePlace, RecordForm, Shortcut, Techniques};
 use quipu::{Client, Design, Error, ErrorKind, Store, WriteBatch};
 use std::cell::Cell;
 use std::fmt;
@@ -54,6 +54,10 @@ fn attempt(design: Design, medium: &Medium, seed: u64, steps: &[Step]) -> Result
     fixture.options.testing.clock_block = seed.is_multiple_of(3).then_some(16);
     fixture.options.testing.stripes = seed.is_multiple_of(2).then_some(2);
     fixture.options.testing.handful = seed.is_multiple_of(2).then_some(3);
+    if design.can().caches && seed % 3 == 1 {
+        fixture.options.cache = CacheSize::Bytes(64 << 10);
+        fixture.options.testing.cache_sample = Some(1 + seed as u32 % 2);
+    }
     if design.can().updates_in_place && seed % 5 < 2 {
         fixture.options.slots.form = FIXED;
     }

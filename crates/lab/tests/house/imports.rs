@@ -26,7 +26,7 @@ pub const FLOORS: &[(&str, &[&[&str]])] = &[
             &["table"],
             &["record", "sync"],
             &["commit", "epoch", "locks", "space"],
-            &["heap", "index"],
+            &["cache", "heap", "index"],
             &["reclaim", "versions"],
             &["runs"],
         ],

@@ -83,6 +83,7 @@ pub const UNSAFE_ROOMS: &[(&str, &str)] = &[
         "crates/parts/src/record/view.rs",
         "a published record is borrowed from PM while its segment cannot be reused",
     ),
+    ("crates/parts/src/cache/", "slots name blocks by tagged pointers under an epoch"),
     ("crates/parts/src/epoch/current.rs", "looks through a pointer under an epoch"),
     ("crates/parts/src/versions/", "words of an index lead to arrays that an epoch protects"),
     ("crates/parts/src/heap/", "the borrow of a record in PM is justified by the heap that protects it"),

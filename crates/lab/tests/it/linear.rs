@@ -94,6 +94,20 @@ fn phantom_removes_are_convicted() {
     convict(Twin::PhantomRemove, "remove, told yes");
 }
 
+#[test]
+fn a_cache_that_is_not_told_of_writes_is_convicted() {
+    for design in [Design::QUIPU, Design::NSTORE] {
+        let twin = Some(Twin::CacheNotToldOfWrites);
+        convict_of(LinearConfig { design, twin, histories: 200, ..LinearConfig::default() }, 1, "get, saw");
+    }
+}
+
+#[test]
+fn a_cache_that_is_filled_without_the_lock_of_a_key_is_convicted() {
+    let (design, twin) = (Design::NSTORE, Some(Twin::CacheFilledUnlocked));
+    convict_of(LinearConfig { design, twin, histories: 20_000, ..LinearConfig::default() }, 40, "get, saw");
+}
+
 /// Two values of one thread's get around a put of its own: the put was eliminated for one that the thread had
 /// seen.
 #[test]

@@ -33,6 +33,7 @@ mod pacman_costs;
 mod pacman_segment;
 mod paper;
 mod parked;
+mod raf;
 mod read_only;
 mod refilled;
 mod regressions;

@@ -70,6 +70,14 @@ impl Stripes {
         prefetch_to_write(&raw const self.stripes[self.of(hash)]);
     }
 
+    /// Locks a stripe if it is free, and no word is parked there.
+    pub fn try_lock(&self, stripe: usize) -> Option<StripeGuard<'_>> {
+        let stripe = &self.stripes[stripe];
+        point();
+        let is_locked = stripe.change(FREE, LOCKED);
+        is_locked.then(|| StripeGuard { stripe, met: None, is_parked: Cell::new(false) })
+    }
+
     /// Locks a stripe, once the word that was parked there has been published. A caller locks several in
     /// rising order.
     ///

@@ -7,6 +7,7 @@ mod buckets;
 mod buckets_crash;
 mod buckets_death;
 mod buckets_pm;
+mod cache;
 mod cceh;
 mod cceh_crash;
 mod cceh_model;

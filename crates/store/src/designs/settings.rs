@@ -6,10 +6,11 @@
 //! capabilities of the design.
 
 use crate::designs::{Capabilities, Design};
-use crate::options::{Merging, Options, OrderedIndex};
+use crate::options::{CacheSize, Merging, Options, OrderedIndex};
 use crate::settings::offset_map::NodePlace;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::error::Error;
+use quipu_parts::cache::{BUDGETS, Policy};
 use quipu_parts::heap::slots::{LockKind, MAX_PAGES, PAGE_UNIT, TieBreak};
 use quipu_parts::index::buckets::BUCKETS_MAX;
 use quipu_parts::index::cceh::CcehSettings;
@@ -285,6 +286,31 @@ const HANDLE: &[Setting] = &[
         help: "on: keys have an order, by c-ALEX in place of the hash index",
         field: &Named(|options| &mut options.ordered, SWITCH),
         of_handle: Some(|can| can.order_on_request),
+    },
+    Setting {
+        name: "cache",
+        help: "a cache in DRAM in front of the index, by bytes; auto: 64 MiB on persistent memory and on several nodes (NStore, III-B)",
+        field: &Written(
+            |options| &mut options.cache,
+            "auto, off, or bytes from 4096 on",
+            |size| !matches!(size, CacheSize::Bytes(bytes) if !BUDGETS.contains(bytes)),
+        ),
+        of_handle: Some(|can| can.caches),
+    },
+    Setting {
+        name: "cache-policy",
+        help: "raf: reads weighed by the way to their node; raf-net: by what a hit saves; lfu: reads; lru: the last read; lru-raf: the last read, weighed (NStore, III-B)",
+        field: &Named(
+            |options| &mut options.cache_policy,
+            &[
+                ("raf", Policy::Raf),
+                ("raf-net", Policy::RafNet),
+                ("lfu", Policy::Lfu),
+                ("lru", Policy::Lru),
+                ("lru-raf", Policy::LruRaf),
+            ],
+        ),
+        of_handle: Some(|can| can.caches),
     },
 ];
 

@@ -67,6 +67,7 @@ impl<I: Index> Spine<I> {
             };
             holders[position] = holder;
         }
+        hashes.iter().for_each(|hash| self.forget(guard, *hash));
     }
 
     /// Puts up to [`AT_ONCE`] pairs; each is durable when this returns. Not atomic: after a crash each record

@@ -6,7 +6,7 @@ use crate::points::Walk;
 use crate::types::batch::WriteBatch;
 use crate::types::error::Error;
 use quipu_medium::Node;
-use quipu_parts::epoch::Guard;
+use quipu_parts::epoch::Participant;
 use quipu_parts::index::Index;
 use quipu_parts::record::Content;
 
@@ -21,8 +21,8 @@ impl<I: Index> Walk for Spine<I> {
         Spine::end(self, own);
     }
 
-    fn pin(own: &Session) -> Guard<'_> {
-        own.pin()
+    fn participant(own: &Session) -> &Participant {
+        &own.participant
     }
 
     fn check_value(&self, value: &[u8]) -> Result<(), Error> {

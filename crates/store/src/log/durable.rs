@@ -56,6 +56,7 @@ impl<I: Index> Spine<I> {
         self.stripes.prefetch(key.hash);
         let guard = participant.pin();
         let _stripe = self.lock(&guard, key.hash);
+        self.forget(&guard, key.hash);
         self.erase(&guard, &mut writers.cold, key)
     }
 

@@ -101,7 +101,7 @@ impl<I: Index> Engine for Spine<I> {
             eliminated_writes: self.elimination.count(),
             ..Stats::default()
         };
-        self.compactor.stalls.counted_in(stats)
+        self.compactor.stalls.counted_in(self.with_cache(stats))
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {

@@ -159,7 +159,7 @@ impl<I: Index> Spine<I> {
         Ok(())
     }
 
-    /// Locks the stripe of a hash.
+    /// Locks the stripe of a hash. A write of the key then takes it [out of the cache](Core::forget).
     #[inline]
     pub(crate) fn lock(&self, guard: &Guard<'_>, hash: u64) -> StripeGuard<'_> {
         self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(guard, parked))

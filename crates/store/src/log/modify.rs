@@ -60,6 +60,7 @@ impl<I: Index> Spine<I> {
         let near = self.index.prefetch_to_write(participant, key);
         let guard = participant.pin();
         let stripe = self.lock(&guard, key.hash);
+        self.forget(&guard, key.hash);
         let old = self.locate_near::<WHOLE>(&guard, key, near)?;
         if let Some(old) = &old {
             self.heap.prefetch_dead(reference_of(old.word));

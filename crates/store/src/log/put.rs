@@ -57,6 +57,7 @@ impl<I: Index> Spine<I> {
         let Some((guard, stripe)) = self.hold(participant, writers, lag, &put, content)? else {
             return Ok(()); // eliminated: the put that it met has overwritten it
         };
+        self.forget(&guard, put.key.hash);
         let writer = writers.of(put.is_hot);
         let sequence = self.draw(writer, &stripe, content);
         self.offer(&stripe, sequence, content);

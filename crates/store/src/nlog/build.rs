@@ -40,6 +40,7 @@ pub(crate) const fn capabilities<I: Imaged + BothWays>() -> Capabilities {
     Capabilities {
         ordered: true,
         expiry: true,
+        caches: true,
         versions: true,
         lends: true,
         pools_below: Reference::reach(I::WORD_BITS),
@@ -103,6 +104,7 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, choices: NlogChoices) 
             admission: Arc::default(),
             sizes_in_words: true,
             verifies: options.verify_reads,
+            cache: points::cache_of(site),
             in_order: Some(points::range_of::<I>),
             twin: testing.twin,
         },

@@ -383,6 +383,7 @@ impl<I: Index> NlogSpine<I> {
                 self.cleaning.moved_records.fetch_add(1, Ordering::Relaxed);
             }
             Next::Deletion => {
+                self.forget(pinned, key.hash);
                 self.index.take(pinned, *key, None, |found| found == old)?;
                 self.heap.note_garbage(writer.shard, reference, taken);
             }

@@ -5,7 +5,7 @@ use crate::engine::Decide;
 use crate::points::Walk;
 use crate::types::error::Error;
 use quipu_medium::Node;
-use quipu_parts::epoch::Guard;
+use quipu_parts::epoch::Participant;
 use quipu_parts::index::Imaged;
 use quipu_parts::record::Content;
 
@@ -16,8 +16,8 @@ impl<I: Imaged> Walk for NlogSpine<I> {
         self.own_session(node)
     }
 
-    fn pin(own: &NlogSession) -> Guard<'_> {
-        own.pin()
+    fn participant(own: &NlogSession) -> &Participant {
+        &own.participant
     }
 
     fn check_value(&self, value: &[u8]) -> Result<(), Error> {

@@ -86,7 +86,7 @@ impl<I: Imaged> Engine for NlogSpine<I> {
             index_records_read: index.records_read,
             ..Stats::default()
         };
-        self.cleaning.stalls.counted_in(stats)
+        self.cleaning.stalls.counted_in(self.with_cache(stats))
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {

@@ -27,7 +27,7 @@ use crate::points::{Core, Points};
 use clean::Cleaning;
 use quipu_medium::Node;
 use quipu_parts::commit::StripeGuard;
-use quipu_parts::epoch::{Guard, Participant};
+use quipu_parts::epoch::Participant;
 use quipu_parts::heap::Numbers;
 use quipu_parts::heap::nlog::{Files, Nlog};
 use quipu_parts::heap::segments::{LogHeap, Shard};
@@ -78,12 +78,6 @@ impl<I: Index> Points for NlogSpine<I> {
 impl Writer {
     fn new(heap: &LogHeap, node: u32) -> Writer {
         Writer { node, encoder: Encoder::default(), numbers: Numbers::default(), shard: heap.shard() }
-    }
-}
-
-impl NlogSession {
-    fn pin(&self) -> Guard<'_> {
-        self.participant.pin_to_read()
     }
 }
 

@@ -117,6 +117,7 @@ impl<I: Index> NlogSpine<I> {
         content: &Content<'_>,
     ) -> Result<(), Refusal> {
         let Held { key, near, stripe, guard, old } = held;
+        self.forget(pinned, key.hash);
         let parent = old.map_or(0, |word| self.nlog().parent_word(reference_of(word)));
         let content = content.after(parent);
         let (len, is_tombstone) = (content.record_len(), content.kind == Kind::Tombstone);

@@ -123,6 +123,10 @@ pub enum Twin {
     StoppedInside,
     /// Recovery frees files whose records are all superseded.
     NeedlessFreed,
+    /// Writers do not take their keys out of the cache.
+    CacheNotToldOfWrites,
+    /// Readers put pairs into the cache without the stripes of their keys; no twin for the explorer.
+    CacheFilledUnlocked,
     /// A cleaner deletes the key of an expired record although the index may name a later one.
     ExpiredUnasked,
 }

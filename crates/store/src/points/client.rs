@@ -1,5 +1,6 @@
 //! A store as its clients see it: where the types of its walk end.
 
+use super::cached::{self, Reader};
 use super::scan::Ordered;
 use super::{Core, Points};
 use crate::engine::{self, Decide, Engine, Head, Pinned, Removal};
@@ -8,7 +9,8 @@ use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::{KeyItem, Pair};
 use quipu_medium::Node;
-use quipu_parts::epoch::Guard;
+use quipu_parts::cache::Cache;
+use quipu_parts::epoch::{Guard, Participant};
 use quipu_parts::index::BothWays;
 use quipu_parts::record::Content;
 use std::borrow::Cow;
@@ -44,7 +46,7 @@ pub(crate) trait Walk: Points + Engine + Sized + 'static {
     /// Ends a client.
     fn end(&self, _own: &mut Self::Own) {}
 
-    fn pin(own: &Self::Own) -> Guard<'_>;
+    fn participant(own: &Self::Own) -> &Participant;
 
     fn check_value(&self, value: &[u8]) -> Result<(), Error>;
 
@@ -68,16 +70,47 @@ pub(crate) trait Walk: Points + Engine + Sized + 'static {
     }
 }
 
+fn pin_to_read<W: Walk>(own: &W::Own) -> Guard<'_> {
+    W::participant(own).pin_to_read()
+}
+
 /// One client of such a store.
 pub(crate) struct Client<W: Walk> {
     walk: Arc<W>,
     own: W::Own,
+    reader: Reader,
 }
 
 impl<W: Walk> Client<W> {
     pub(crate) fn of(walk: Arc<W>, node: Option<Node>) -> Client<W> {
         let own = walk.own(node);
-        Client { walk, own }
+        Client { walk, own, reader: Reader::default() }
+    }
+
+    fn pin_to_read(&self) -> Guard<'_> {
+        pin_to_read::<W>(&self.own)
+    }
+
+    /// The cache in front of the index, for a read that is counted.
+    #[inline(always)]
+    fn cache(&self) -> Option<&Arc<Cache>> {
+        self.walk.core().cache.as_ref()
+    }
+
+    /// Out of the way of reads without a cache.
+    #[cold]
+    #[inline(never)]
+    fn get_by_cache(&self, cache: &Arc<Cache>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        let found = cached::get_into(&*self.walk, cache, &self.reader, &self.pin_to_read(), key, out);
+        self.leave_cache();
+        found
+    }
+
+    /// Collects garbage of the cache, if there is much. The client is not pinned.
+    fn leave_cache(&self) {
+        if self.reader.is_to_collect() {
+            W::participant(&self.own).collect();
+        }
     }
 }
 
@@ -125,9 +158,9 @@ impl<W: Walk> engine::Session for Client<W> {
     }
 
     fn clear(&mut self) -> Result<(), Error> {
-        let Client { walk, own } = self;
-        walk.settle_all(&W::pin(own))?;
-        walk.core().clear(own, W::pin, |own, key| walk.write_blind(own, &Content::tombstone(key)))
+        let Client { walk, own, .. } = self;
+        walk.settle_all(&pin_to_read::<W>(own))?;
+        walk.core().clear(own, pin_to_read::<W>, |own, key| walk.write_blind(own, &Content::tombstone(key)))
     }
 
     fn modify(&mut self, key: &[u8], decide: &mut dyn Decide) -> Result<(), Error> {
@@ -135,7 +168,10 @@ impl<W: Walk> engine::Session for Client<W> {
     }
 
     fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        Points::get_into(&*self.walk, &W::pin(&self.own), key, out)
+        match self.cache() {
+            None => Points::get_into(&*self.walk, &self.pin_to_read(), key, out),
+            Some(cache) => self.get_by_cache(cache, key, out),
+        }
     }
 
     fn get_many(
@@ -144,15 +180,26 @@ impl<W: Walk> engine::Session for Client<W> {
         _copy: &mut Vec<u8>,
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        Points::get_many(&*self.walk, &W::pin(&self.own), keys, each)
+        let Some(cache) = self.cache() else {
+            return Points::get_many(&*self.walk, &self.pin_to_read(), keys, each);
+        };
+        let shown = cached::get_many(&*self.walk, cache, &self.reader, &self.pin_to_read(), keys, each);
+        self.leave_cache();
+        shown
     }
 
     fn pin(&self) -> Pinned<'_> {
-        Pinned::by_epoch(W::pin(&self.own))
+        self.leave_cache();
+        Pinned::by_epoch(self.pin_to_read())
     }
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
         let guard = pinned.to_read();
+        let cached =
+            self.cache().and_then(|cache| cached::value(&*self.walk, cache, &self.reader, guard, key));
+        if let Some(value) = cached {
+            return Ok(Some(Cow::Borrowed(value)));
+        }
         let record = Points::get::<true>(&*self.walk, guard, key)?;
         record.map(|record| self.walk.core().value(guard, &record)).transpose()
     }

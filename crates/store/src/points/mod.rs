@@ -6,6 +6,7 @@
 //! A walk may have writes that the index does not know yet. So a read first [settles](Points::settle) the
 //! stripe of its key.
 
+mod cached;
 pub(crate) mod check;
 pub(crate) mod checkpoint;
 mod clear;
@@ -17,6 +18,7 @@ pub(crate) mod recovery;
 mod scan;
 mod value;
 
+pub(crate) use cached::cache_of;
 pub(crate) use client::{Client, RangeOf, Walk, range_of};
 pub(crate) use read::{Batch, Points};
 
@@ -25,6 +27,7 @@ use crate::options::Twin;
 use crate::types::error::Error;
 use crate::walk::proof::drawn_end;
 use quipu_medium::Region;
+use quipu_parts::cache::Cache;
 use quipu_parts::commit::Stripes;
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
@@ -46,6 +49,8 @@ pub(crate) struct Core<I: Index> {
     pub(crate) sizes_in_words: bool,
     /// Whether reads prove the records that they return (see [`proved`]).
     pub(crate) verifies: bool,
+    /// The cache in front of the index, if there is one.
+    pub(crate) cache: Option<Arc<Cache>>,
     /// The ordered walk over its keys, if the index keeps an order.
     pub(crate) in_order: Option<RangeOf<I>>,
     pub(crate) twin: Option<Twin>,

@@ -60,6 +60,8 @@ pub struct Capabilities {
     pub chooses_order: bool,
     /// Whether each opening chooses whether keys have an order.
     pub order_on_request: bool,
+    /// Whether each opening chooses a cache in DRAM in front of the index.
+    pub caches: bool,
     /// Whether records of one size are updated in place.
     pub updates_in_place: bool,
     /// Whether one of two puts that meet at a key may return for the other.
@@ -101,6 +103,7 @@ impl Capabilities {
         levels: false,
         chooses_order: false,
         order_on_request: false,
+        caches: false,
         updates_in_place: false,
         eliminates: false,
         publishes_late: false,

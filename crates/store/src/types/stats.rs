@@ -69,6 +69,13 @@ pub struct Stats {
     pub index_bytes: u64,
     /// Bytes of the zones that the index takes, if it is in the pool.
     pub index_pm_bytes: u64,
+    /// Bytes of DRAM that the cache in front of the index takes.
+    pub cache_bytes: u64,
+    /// Reads by key since open, where there is such a cache, and those of them that it has answered. A client
+    /// tells every 32.
+    pub cache_reads: u64,
+    /// See [`cache_reads`](Stats::cache_reads).
+    pub cache_hits: u64,
     /// Splits of the index since open.
     pub index_splits: u64,
     /// Files of levels, below the pool.

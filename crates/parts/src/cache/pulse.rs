@@ -1,0 +1,174 @@
+//! Whether a cache is of use. It turns itself off where it is not (NStore section III-B), and tries again
+//! later.
+//!
+//! Three signals turn it off: few reads are hits; the pairs of nearly every bucket are worth the same, so all
+//! keys are read alike; few operations are reads. The paper does not say how it comes back. This one tries
+//! again after some windows, twice as many each time that it was of no use at once.
+//!
+//! While it is off, writers pass it by. So a turn takes two steps, and all threads that were pinned before
+//! the first have left before the second:
+//!
+//! * *off*: everybody passes by; then the next sampled read empties the table, which nobody is in;
+//! * *on*: writers take keys out; then readers look, and put pairs in.
+//!
+//! Windows end with reads: where there are writes alone, they go on taking keys out of a cache that is on.
+
+use crate::epoch::Guard;
+use crate::sync::Padded;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+// In the first two, writers take keys out.
+const ON: u32 = 0;
+const GOING_ON: u32 = 1;
+const GOING_OFF: u32 = 2;
+/// Nobody is in the table, and it is to be emptied.
+const TO_SWEEP: u32 = 3;
+const SWEEPING: u32 = 4;
+const OFF: u32 = 5;
+
+/// Windows at least that a cache is on: it begins empty.
+const LEAST: u32 = 8;
+
+/// Windows that it rests at first, and at most.
+const REST: u32 = 16;
+const LONGEST_REST: u32 = 1024;
+
+/// Of 100 reads, the hits that make it worth while.
+const LEAST_HITS: u64 = 10;
+
+/// Of 100 operations, the reads that keep it on, and those that bring it back.
+const LEAST_READS: u64 = 10;
+const READS_TO_RETURN: u64 = 20;
+
+/// Reads of a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Reads by key.
+    pub reads: u32,
+    /// Of these, those that the cache has answered.
+    pub hits: u32,
+}
+
+/// Counts of writes.
+const SHARDS: usize = 16;
+
+/// A turn that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    On,
+    Off,
+}
+
+/// The state of a cache and the counts of its window.
+#[derive(Default)]
+pub(super) struct Pulse {
+    /// Operations after which the counts are looked at.
+    window: u64,
+    state: AtomicU32,
+    reads: AtomicU64,
+    hits: AtomicU64,
+    /// Writes, by the address of their clients: few clients share one.
+    writes: [Padded<AtomicU32>; SHARDS],
+    /// Windows since the last turn.
+    windows: AtomicU32,
+    /// Windows that the next rest takes.
+    rest: AtomicU32,
+    /// Reads and hits of earlier windows.
+    reads_before: AtomicU64,
+    hits_before: AtomicU64,
+}
+
+impl Pulse {
+    pub(super) fn new(window: u64) -> Pulse {
+        Pulse { window, ..Pulse::default() }
+    }
+
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.state.load(Ordering::Acquire) == ON
+    }
+
+    /// Whether writers take keys out.
+    #[inline]
+    pub(super) fn is_kept(&self) -> bool {
+        self.state.load(Ordering::Acquire) <= GOING_ON
+    }
+
+    /// Reads and hits that were noted.
+    pub(super) fn reads(&self) -> (u64, u64) {
+        let sum = |a: &AtomicU64, b: &AtomicU64| a.load(Ordering::Relaxed) + b.load(Ordering::Relaxed);
+        (sum(&self.reads, &self.reads_before), sum(&self.hits, &self.hits_before))
+    }
+
+    /// Notes a write.
+    pub(super) fn note_write(&self, guard: &Guard<'_>) {
+        let client = std::ptr::from_ref(guard.participant()).addr() / align_of::<Padded<u8>>();
+        self.writes[client % SHARDS].0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes reads, and begins a turn if the window that they end is a reason for one.
+    pub(super) fn note(&self, counts: Counts, is_even: impl FnOnce() -> bool) -> Option<Turn> {
+        let Counts { reads, hits } = counts;
+        self.hits.fetch_add(u64::from(hits), Ordering::Relaxed);
+        let reads = self.reads.fetch_add(u64::from(reads), Ordering::Relaxed) + u64::from(reads);
+        let writes = self.writes.iter().map(|count| u64::from(count.0.load(Ordering::Relaxed))).sum::<u64>();
+        if reads + writes < self.window {
+            return None;
+        }
+        // One of several threads that come here at once takes nearly all, and ends the window.
+        let [reads, hits] = [&self.reads, &self.hits].map(|count| count.swap(0, Ordering::Relaxed));
+        let writes =
+            self.writes.iter().map(|count| u64::from(count.0.swap(0, Ordering::Relaxed))).sum::<u64>();
+        self.reads_before.fetch_add(reads, Ordering::Relaxed);
+        self.hits_before.fetch_add(hits, Ordering::Relaxed);
+        if reads + writes < self.window / 2 {
+            return None;
+        }
+        let windows = self.windows.fetch_add(1, Ordering::Relaxed) + 1;
+        let share_of_reads = reads * 100 / (reads + writes);
+        match self.state.load(Ordering::Acquire) {
+            ON if windows < LEAST => None,
+            ON => {
+                let is_useless = hits * 100 < reads * LEAST_HITS || share_of_reads < LEAST_READS || is_even();
+                let is_at_once = windows < 2 * LEAST;
+                let rest = self.rest.load(Ordering::Relaxed).max(REST / 2);
+                let next = if is_at_once { rest * 2 } else { REST }.min(LONGEST_REST);
+                (is_useless && self.begin(ON, GOING_OFF)).then(|| {
+                    self.rest.store(next, Ordering::Relaxed);
+                    Turn::Off
+                })
+            }
+            OFF => {
+                let has_rested = windows >= self.rest.load(Ordering::Relaxed);
+                let returns = has_rested && share_of_reads >= READS_TO_RETURN;
+                (returns && self.begin(OFF, GOING_ON)).then_some(Turn::On)
+            }
+            _ => None,
+        }
+    }
+
+    fn begin(&self, from: u32, to: u32) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether a turn is under way.
+    pub(super) fn is_turning(&self) -> bool {
+        matches!(self.state.load(Ordering::Acquire), GOING_ON | GOING_OFF | TO_SWEEP)
+    }
+
+    /// All threads have left that were pinned when the cache began to turn off.
+    pub(super) fn let_sweep(&self) {
+        self.state.store(TO_SWEEP, Ordering::Release);
+    }
+
+    /// Whether the caller is to empty the table, and then to end the turn.
+    pub(super) fn is_to_sweep(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == TO_SWEEP && self.begin(TO_SWEEP, SWEEPING)
+    }
+
+    /// Ends a turn: all threads that were pinned when it began have left.
+    pub(super) fn end(&self, turn: Turn) {
+        self.windows.store(0, Ordering::Relaxed);
+        self.state.store(if turn == Turn::Off { OFF } else { ON }, Ordering::Release);
+    }
+}

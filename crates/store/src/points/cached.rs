@@ -1,0 +1,238 @@
+//! Reads by way of a cache in DRAM, in front of the index ([`quipu_parts::cache`]; NStore section III-B).
+//!
+//! Writers take their key out as soon as they hold its stripe ([`Core::forget`]). A reader puts a pair in
+//! with that stripe held, if it is free, and as the index has it then.
+
+use super::{Core, Located, Points, reference_of};
+use crate::engine::AT_ONCE;
+use crate::engine::site::Site;
+use crate::options::{CacheSize, Twin};
+use crate::types::error::Error;
+use crate::types::stats::Stats;
+use quipu_medium::{MediumKind, Node};
+use quipu_parts::cache::{Cache, CacheSettings, Counts, Hit, Item};
+use quipu_parts::epoch::Guard;
+use quipu_parts::index::{Index, Key};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// Bytes of a cache whose size nobody chose (section V-A).
+const DEFAULT_SIZE: u64 = 64 << 20;
+
+/// Nodes of readers at least that have weights of their own.
+const NODES: usize = 8;
+
+/// The cache that a store is asked to have, if any.
+pub(crate) fn cache_of(site: &Site<'_>) -> Option<Arc<Cache>> {
+    let (region, options) = (site.space.region(), site.options);
+    if options.verify_reads {
+        // Each read is to prove what lies in the pool.
+        return None;
+    }
+    let budget = match options.cache {
+        CacheSize::Bytes(size) => size,
+        // Elsewhere a hit saves nothing: a read of DRAM by way of DRAM. On the simulator, runs are to repeat.
+        CacheSize::Auto if region.kind() == MediumKind::Dax => DEFAULT_SIZE,
+        CacheSize::Auto if site.space.is_spread() && region.kind() != MediumKind::Sim => DEFAULT_SIZE,
+        CacheSize::Auto | CacheSize::Off => return None,
+    };
+    let nodes = site.space.nodes().iter().map(|node| usize::from(node.0) + 1).max().unwrap_or(1).max(NODES);
+    let distance = |reader, own| region.distance(Node(reader as u16), Node(own as u16));
+    let mut settings = CacheSettings { policy: options.cache_policy, ..CacheSettings::of(budget) };
+    settings.sample = options.testing.cache_sample.unwrap_or(settings.sample);
+    settings.window = options.testing.cache_window.unwrap_or(settings.window);
+    Some(Arc::new(Cache::new(settings, nodes, distance)))
+}
+
+/// A client's side of the cache.
+#[derive(Default)]
+pub(super) struct Reader {
+    /// Since the last report.
+    reads: Cell<u32>,
+    hits: Cell<u32>,
+    /// Garbage of the cache waits for readers of before.
+    is_to_collect: Cell<bool>,
+}
+
+/// The answer of the cache.
+enum Look<'g> {
+    Hit(&'g [u8]),
+    /// Nothing; whether the pair is to be put in.
+    Miss {
+        is_sampled: bool,
+    },
+}
+
+impl Reader {
+    /// Looks for a key, and counts that.
+    #[inline]
+    fn look<'g, I: Index>(
+        &self,
+        core: &Core<I>,
+        cache: &'g Arc<Cache>,
+        guard: &'g Guard<'_>,
+        key: Key<'_>,
+    ) -> Look<'g> {
+        let hit = cache.get(guard, key.hash, key.bytes);
+        let hit = hit.filter(|hit| hit.expires() == 0 || hit.expires() > core.region().now());
+        self.reads.set(self.reads.get() + 1);
+        self.hits.set(self.hits.get() + u32::from(hit.is_some()));
+        let is_sampled = self.reads.get() >= cache.sample();
+        if is_sampled {
+            self.report(core, cache, guard, hit.as_ref());
+        }
+        match hit {
+            Some(hit) => Look::Hit(hit.value()),
+            None => Look::Miss { is_sampled },
+        }
+    }
+
+    #[cold]
+    fn report<I: Index>(&self, core: &Core<I>, cache: &Arc<Cache>, guard: &Guard<'_>, hit: Option<&Hit<'_>>) {
+        if let Some(hit) = hit {
+            cache.note_hit(hit, node_of(core));
+        }
+        let [reads, hits] = [&self.reads, &self.hits].map(Cell::take);
+        let is_to_collect = cache.report(guard, Counts { reads, hits });
+        self.is_to_collect.set(self.is_to_collect.get() || is_to_collect);
+    }
+
+    /// Whether the client, which is not pinned, is to collect garbage.
+    pub(super) fn is_to_collect(&self) -> bool {
+        self.is_to_collect.take()
+    }
+}
+
+/// The node that the caller runs on.
+fn node_of<I: Index>(core: &Core<I>) -> u16 {
+    core.region().current_node().unwrap_or_default().0
+}
+
+/// As [`Points::get_into`].
+#[inline(never)]
+pub(super) fn get_into<W: Points>(
+    walk: &W,
+    cache: &Arc<Cache>,
+    reader: &Reader,
+    guard: &Guard<'_>,
+    key: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<bool, Error> {
+    let key = walk.core().key(key);
+    match reader.look(walk.core(), cache, guard, key) {
+        Look::Hit(value) => {
+            out.clear();
+            out.extend_from_slice(value);
+            Ok(true)
+        }
+        Look::Miss { is_sampled } => {
+            let found = walk.get_into(guard, key.bytes, out)?;
+            if is_sampled && found {
+                fill(walk, cache, guard, key);
+            }
+            Ok(found)
+        }
+    }
+}
+
+/// The cached value of a key. If it is not there, it may be from now on.
+pub(super) fn value<'g, W: Points>(
+    walk: &W,
+    cache: &'g Arc<Cache>,
+    reader: &Reader,
+    guard: &'g Guard<'_>,
+    key: &[u8],
+) -> Option<&'g [u8]> {
+    let key = walk.core().key(key);
+    match reader.look(walk.core(), cache, guard, key) {
+        Look::Hit(value) => return Some(value),
+        Look::Miss { is_sampled: true } => fill(walk, cache, guard, key),
+        Look::Miss { is_sampled: false } => {}
+    }
+    None
+}
+
+/// As [`Points::get_many`]: no value is of an earlier moment than that of a key before it. So the cache gives
+/// those before the first miss, and the index all others.
+pub(super) fn get_many<W: Points>(
+    walk: &W,
+    cache: &Arc<Cache>,
+    reader: &Reader,
+    guard: &Guard<'_>,
+    keys: &[&[u8]],
+    each: &mut dyn FnMut(usize, Option<&[u8]>),
+) -> Result<(), Error> {
+    let core = walk.core();
+    let mut hashes = [0; AT_ONCE];
+    for (hash, key) in hashes.iter_mut().zip(keys) {
+        *hash = core.hash(key);
+        cache.prefetch(*hash);
+    }
+    let mut sampled = None;
+    let mut given = 0;
+    for (bytes, hash) in keys.iter().zip(hashes) {
+        let key = Key { bytes, hash };
+        match reader.look(core, cache, guard, key) {
+            Look::Hit(value) => each(given, Some(value)),
+            Look::Miss { is_sampled } => {
+                sampled = is_sampled.then_some(key);
+                break;
+            }
+        }
+        given += 1;
+    }
+    walk.get_many(guard, &keys[given..], &mut |i, value| each(given + i, value))?;
+    if let Some(key) = sampled {
+        fill(walk, cache, guard, key);
+    }
+    Ok(())
+}
+
+/// Puts the pair of a key in, as the index has it. Nothing happens if a writer has the key, or if it cannot
+/// be cached.
+#[cold]
+fn fill<W: Points>(walk: &W, cache: &Cache, guard: &Guard<'_>, key: Key<'_>) {
+    let core = walk.core();
+    let held = core.stripes.try_lock(core.stripes.of(key.hash));
+    if held.is_none() && core.twin != Some(Twin::CacheFilledUnlocked) {
+        return;
+    }
+    // A read tells of damage, not this.
+    let Ok(Some(Located { word, record })) = core.locate::<true>(guard, key) else { return };
+    if record.is_large() || core.has_expired(&record) {
+        return;
+    }
+    let zone = reference_of(word).zone(core.heap.zone_shift());
+    let item = Item {
+        hash: key.hash,
+        key: record.key,
+        value: record.value,
+        expires: record.expires,
+        node: core.heap.space().zone_node(zone).0,
+    };
+    cache.fill(guard, &item, node_of(core));
+}
+
+impl<I: Index> Core<I> {
+    /// Takes a key out of the cache. Its stripe is held, and the write of it that follows cannot be seen yet.
+    #[inline(always)]
+    pub(crate) fn forget(&self, guard: &Guard<'_>, hash: u64) {
+        if let Some(cache) = &self.cache {
+            self.forget_in(cache, guard, hash);
+        }
+    }
+
+    #[inline(never)]
+    fn forget_in(&self, cache: &Cache, guard: &Guard<'_>, hash: u64) {
+        if self.twin != Some(Twin::CacheNotToldOfWrites) {
+            cache.forget(guard, hash);
+        }
+    }
+
+    /// These numbers with those of the cache.
+    pub(crate) fn with_cache(&self, stats: Stats) -> Stats {
+        let Some(cache) = &self.cache else { return stats };
+        let (cache_reads, cache_hits) = cache.reads();
+        Stats { cache_bytes: cache.bytes(), cache_reads, cache_hits, ..stats }
+    }
+}
