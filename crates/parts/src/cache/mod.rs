@@ -13,7 +13,7 @@
 //! **Sampling.** Of the reads of a client every 32nd counts: it makes a pair worth more, or brings it in for
 //! the one of its bucket that is [worth least](Policy).
 //!
-//! **Off.** Where reads have nothing to gain, the cache turns itself off ([`pulse`]).
+//! **Off.** Where reads have nothing to gain, the cache turns itself off (`pulse.rs`).
 //!
 //! Departures from the paper: slots change without a lock. A write takes a pair out where the paper's changes
 //! it, which would cost a block, and cache what may never be read.
