@@ -10,13 +10,14 @@ use crate::designs::Design;
 use crate::designs::settings::Setting;
 use crate::engine::site::{Existing, Holes, How, NewPool, Opened, Site};
 use crate::engine::{Engine, InForce};
-use crate::options::{Merging, Options, OrderedIndex};
+use crate::options::{CacheSize, Merging, Options, OrderedIndex};
 use crate::types::error::Error;
 use crate::types::part::Part;
 use crate::types::reports::{CheckReport, RecoveryReport};
 use crate::types::stats::{Activity, Stats};
 use quipu_medium::sim::sched;
 use quipu_medium::{Durability, MediumError, MediumKind, Node, Region, Span, Statement};
+use quipu_parts::cache::Policy;
 use quipu_parts::space::{FormatOptions, Space, SpaceError, Superblock};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ pub struct Store {
     recovery: RecoveryReport,
     levels: Option<PathBuf>,
     /// The choices of this opening that no engine has to adapt.
-    chosen: (Merging, OrderedIndex, bool),
+    chosen: (Merging, OrderedIndex, bool, CacheSize, Policy),
     /// Whether jobs have threads, where they can.
     works: bool,
 }
@@ -155,7 +156,7 @@ impl Store {
         let (workers, works) = (Workers::default(), options.cleaner);
         // Without levels nothing is merged later.
         let merging = if levels.is_some() { options.merging } else { Merging::Direct };
-        let chosen = (merging, options.order, options.ordered);
+        let chosen = (merging, options.order, options.ordered, options.cache, options.cache_policy);
         let mut store = Store { workers, engine, design, recovery, levels, chosen, works };
         store.start();
         store
@@ -232,8 +233,9 @@ impl Store {
     /// The [settings](Setting) of the pool, and of this handle, by name.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let InForce { eliminate, late } = self.engine.in_force();
-        let (merging, order, ordered) = self.chosen;
-        let mut options = Options { eliminate, late, merging, order, ordered, ..Options::new() };
+        let (merging, order, ordered, cache, cache_policy) = self.chosen;
+        let mut options =
+            Options { eliminate, late, merging, order, ordered, cache, cache_policy, ..Options::new() };
         // The recipe has read these settings when the pool was opened.
         let _ = (self.design.recipe().recall)(&self.engine.space().superblock().settings, &mut options);
         Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()

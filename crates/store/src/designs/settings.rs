@@ -395,6 +395,8 @@ mod tests {
         ("merge", "key", &["", "at once"]),
         ("index", "alex", &["ALEX", "hash"]),
         ("order", "on", &["yes", "alex"]),
+        ("cache", "65536", &["4095", "64M", "on", "-1", "1099511627777"]),
+        ("cache-policy", "lru-raf", &["RAF", "fifo"]),
     ];
 
     #[test]
