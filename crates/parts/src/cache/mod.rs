@@ -221,12 +221,14 @@ impl Cache {
             self.used.fetch_sub(size, Ordering::Relaxed);
             return;
         };
+        // Before another thread can take it out, and count that.
+        self.live.fetch_add(size, Ordering::Relaxed);
         if !bucket.change(place, word) {
+            self.live.fetch_sub(size, Ordering::Relaxed);
             // SAFETY: no slot has had the word.
             drop(unsafe { Evicted::of_word(word, &self.used) });
             return;
         }
-        self.live.fetch_add(size, Ordering::Relaxed);
         if place.is_filled() {
             bucket.note_left(place, policy);
             self.retire(guard, place.word());
