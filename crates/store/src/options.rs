@@ -257,7 +257,8 @@ pub enum OrderedIndex {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheSize {
-    /// A default where the medium is slower than DRAM, or lies on several nodes; else none.
+    /// A default where the design has one, and the medium is slower than DRAM or lies on several nodes; else
+    /// none.
     #[default]
     Auto,
     /// None.

@@ -40,7 +40,10 @@ pub(super) const RECIPE: Recipe = Recipe {
                 "by marking the parents of a file's entries, moving its live records, and freeing it (III-F)",
             ),
             ("opened", "from the checkpoint of a clean close, else when all files have been scanned (III-G)"),
-            ("cached in DRAM", "nothing but the index"),
+            (
+                "cached in DRAM",
+                "the index; on persistent memory and on several nodes, what is read often and lies far (III-B)",
+            ),
         ],
         can: nlog::capabilities::<Alex>(),
     },

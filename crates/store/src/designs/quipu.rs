@@ -15,10 +15,11 @@ impl Design {
     pub const QUIPU: Design = Design(1);
 }
 
-const PARTS: LogParts<HashIndex> = LogParts::of_design().late().eliminating().checkpointed();
+const PARTS: LogParts<HashIndex> = LogParts::of_design().late().eliminating().cached().checkpointed();
 
 /// The same with an index that keeps keys in order.
-const ORDERED_PARTS: LogParts<Alex> = LogParts::of_design().late().eliminating().ordered().checkpointed();
+const ORDERED_PARTS: LogParts<Alex> =
+    LogParts::of_design().late().eliminating().cached().ordered().checkpointed();
 
 /// How it compacts.
 const TECHNIQUES: Techniques =
@@ -43,7 +44,10 @@ pub(super) const RECIPE: Recipe = Recipe {
             ("readers", "lock nothing; an epoch keeps what they read from reuse"),
             ("released", "by counters of garbage per segment in DRAM"),
             ("space comes back", "by moving live records out of the emptiest segments, ahead of the writers"),
-            ("cached in DRAM", "nothing but the index"),
+            (
+                "cached in DRAM",
+                "the index; on persistent memory and on several nodes, what is read often and lies far",
+            ),
         ],
         can: Capabilities { order_on_request: true, ..PARTS.capabilities() },
     },

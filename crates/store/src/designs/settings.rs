@@ -289,7 +289,7 @@ const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "cache",
-        help: "a cache in DRAM in front of the index, by bytes; auto: 64 MiB on persistent memory and on several nodes (NStore, III-B)",
+        help: "a cache in DRAM in front of the index, by bytes; auto: in quipu and nstore, 64 MiB on persistent memory and on several nodes (NStore, III-B)",
         field: &Written(
             |options| &mut options.cache,
             "auto, off, or bytes from 4096 on",

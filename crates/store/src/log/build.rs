@@ -40,6 +40,7 @@ const MOST_FIRST_ZONES: u32 = 2;
 pub(crate) struct LogParts<I: Index> {
     publishes_late: bool,
     eliminates: bool,
+    caches: bool,
     in_order: Option<RangeOf<I>>,
     checkpoints: Option<Checkpoints<I>>,
 }
@@ -56,7 +57,13 @@ struct Checkpoints<I: Index> {
 impl<I: Index> LogParts<I> {
     /// A store that publishes each put before it returns, and needs nothing of its index beyond [`Index`].
     pub(crate) const fn of_design() -> LogParts<I> {
-        LogParts { publishes_late: false, eliminates: false, in_order: None, checkpoints: None }
+        LogParts {
+            publishes_late: false,
+            eliminates: false,
+            caches: false,
+            in_order: None,
+            checkpoints: None,
+        }
     }
 
     /// This store, with puts published by later writes of their client (see `log/publish.rs`).
@@ -68,6 +75,11 @@ impl<I: Index> LogParts<I> {
     /// This store, where one of two puts that meet at a key may return for the other (MPKV section 3.3).
     pub(crate) const fn eliminating(self) -> LogParts<I> {
         LogParts { eliminates: true, ..self }
+    }
+
+    /// This store, with a [cache](points::cache_of) where that pays. Any other has one if it is asked to.
+    pub(crate) const fn cached(self) -> LogParts<I> {
+        LogParts { caches: true, ..self }
     }
 
     /// Its capabilities.
@@ -141,7 +153,7 @@ impl<I: Index> LogParts<I> {
                 admission: Arc::default(),
                 sizes_in_words: techniques.reduce,
                 verifies: options.verify_reads,
-                cache: points::cache_of(site),
+                cache: points::cache_of(site, self.caches),
                 in_order: self.in_order,
                 twin: testing.twin,
             },

@@ -104,7 +104,7 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, choices: NlogChoices) 
             admission: Arc::default(),
             sizes_in_words: true,
             verifies: options.verify_reads,
-            cache: points::cache_of(site),
+            cache: points::cache_of(site, true),
             in_order: Some(points::range_of::<I>),
             twin: testing.twin,
         },

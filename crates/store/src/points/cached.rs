@@ -22,18 +22,24 @@ const DEFAULT_SIZE: u64 = 64 << 20;
 /// Nodes of readers at least that have weights of their own.
 const NODES: usize = 8;
 
-/// The cache that a store is asked to have, if any.
-pub(crate) fn cache_of(site: &Site<'_>) -> Option<Arc<Cache>> {
+/// The cache of a store: as it is asked to have one, or, if nobody says and the cache is a part of its design,
+/// where that pays. A design of a paper without one stays as the paper has it.
+pub(crate) fn cache_of(site: &Site<'_>, is_of_design: bool) -> Option<Arc<Cache>> {
     let (region, options) = (site.space.region(), site.options);
     if options.verify_reads {
         // Each read is to prove what lies in the pool.
         return None;
     }
+    let pays = match region.kind() {
+        MediumKind::Dax => true,
+        // A hit is a read of DRAM in place of another, except of another node's.
+        MediumKind::Dram | MediumKind::File => site.space.is_spread(),
+        // Counts are to be those of the design.
+        MediumKind::Sim => false,
+    };
     let budget = match options.cache {
         CacheSize::Bytes(size) => size,
-        // Elsewhere a hit saves nothing: a read of DRAM by way of DRAM. On the simulator, runs are to repeat.
-        CacheSize::Auto if region.kind() == MediumKind::Dax => DEFAULT_SIZE,
-        CacheSize::Auto if site.space.is_spread() && region.kind() != MediumKind::Sim => DEFAULT_SIZE,
+        CacheSize::Auto if is_of_design && pays => DEFAULT_SIZE,
         CacheSize::Auto | CacheSize::Off => return None,
     };
     let nodes = site.space.nodes().iter().map(|node| usize::from(node.0) + 1).max().unwrap_or(1).max(NODES);
@@ -97,8 +103,8 @@ impl Reader {
         self.is_to_collect.set(self.is_to_collect.get() || is_to_collect);
     }
 
-    /// Whether the client, which is not pinned, is to collect garbage.
-    pub(super) fn is_to_collect(&self) -> bool {
+    /// Whether the client, which is not pinned, is to collect garbage; once for each time that much waits.
+    pub(super) fn take_collection(&self) -> bool {
         self.is_to_collect.take()
     }
 }

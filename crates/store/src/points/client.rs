@@ -108,7 +108,7 @@ impl<W: Walk> Client<W> {
 
     /// Collects garbage of the cache, if there is much. The client is not pinned.
     fn leave_cache(&self) {
-        if self.reader.is_to_collect() {
+        if self.reader.take_collection() {
             W::participant(&self.own).collect();
         }
     }

@@ -1,6 +1,6 @@
 //! Pools of several parts: what an opening needs, and what it refuses by name.
 
-use quipu::{Error, Options, Store, Topology};
+use quipu::{Design, Error, Options, Store, Topology};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -58,6 +58,36 @@ fn is_whole(path: &Path, options: &Options) {
         }
     }
     drop(client);
+    store.close().unwrap();
+}
+
+/// A design of a paper without a cache stays as the paper has it, unless somebody asks.
+#[test]
+fn a_pool_on_two_nodes_has_a_cache_where_that_is_of_its_design() {
+    let folder = Folder::new();
+    let designs =
+        [(Design::QUIPU, true), (Design::NSTORE, true), (Design::FLATSTORE_M, false), (Design::MPKV, false)];
+    for (design, has_one) in designs {
+        let path = folder.path(design.name());
+        let store = Store::create(&path, &folder.options(design.name()).design(design)).unwrap();
+        assert_eq!(store.stats().cache_bytes > 0, has_one, "{design}");
+        store.close().unwrap();
+        let asked = |value| opening().design(design).set("cache", value).unwrap();
+        let openings = [
+            (opening(), has_one),
+            (asked("off"), false),
+            (asked("65536"), true),
+            // Each read proves what lies in the pool.
+            (asked("65536").verify_reads(true), false),
+        ];
+        for (options, has_one) in openings {
+            let store = Store::open(&path, &options).unwrap();
+            assert_eq!(store.stats().cache_bytes > 0, has_one, "{design} {:?}", store.settings());
+            store.close().unwrap();
+        }
+    }
+    let store = Store::create(folder.path("one"), &Options::new().size(8 * MIB)).unwrap();
+    assert_eq!(store.stats().cache_bytes, 0, "on one node, and a file");
     store.close().unwrap();
 }
 
