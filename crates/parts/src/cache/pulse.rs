@@ -131,8 +131,8 @@ impl Pulse {
             ON => {
                 let is_useless = hits * 100 < reads * LEAST_HITS || share_of_reads < LEAST_READS || is_even();
                 let is_at_once = windows < 2 * LEAST;
-                let rest = self.rest.load(Ordering::Relaxed).max(REST / 2);
-                let next = if is_at_once { rest * 2 } else { REST }.min(LONGEST_REST);
+                let rest = self.rest.load(Ordering::Relaxed);
+                let next = if is_at_once { (rest * 2).clamp(REST, LONGEST_REST) } else { REST };
                 (is_useless && self.begin(ON, GOING_OFF)).then(|| {
                     self.rest.store(next, Ordering::Relaxed);
                     Turn::Off

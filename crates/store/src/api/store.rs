@@ -10,14 +10,13 @@ use crate::designs::Design;
 use crate::designs::settings::Setting;
 use crate::engine::site::{Existing, Holes, How, NewPool, Opened, Site};
 use crate::engine::{Engine, InForce};
-use crate::options::{CacheSize, Merging, Options, OrderedIndex};
+use crate::options::{Merging, Options};
 use crate::types::error::Error;
 use crate::types::part::Part;
 use crate::types::reports::{CheckReport, RecoveryReport};
 use crate::types::stats::{Activity, Stats};
 use quipu_medium::sim::sched;
 use quipu_medium::{Durability, MediumError, MediumKind, Node, Region, Span, Statement};
-use quipu_parts::cache::Policy;
 use quipu_parts::space::{FormatOptions, Space, SpaceError, Superblock};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ pub struct Store {
     recovery: RecoveryReport,
     levels: Option<PathBuf>,
     /// The choices of this opening that no engine has to adapt.
-    chosen: (Merging, OrderedIndex, bool, CacheSize, Policy),
+    chosen: Options,
     /// Whether jobs have threads, where they can.
     works: bool,
 }
@@ -156,7 +155,8 @@ impl Store {
         let (workers, works) = (Workers::default(), options.cleaner);
         // Without levels nothing is merged later.
         let merging = if levels.is_some() { options.merging } else { Merging::Direct };
-        let chosen = (merging, options.order, options.ordered, options.cache, options.cache_policy);
+        let Options { order, ordered, cache, cache_policy, .. } = *options;
+        let chosen = Options { merging, order, ordered, cache, cache_policy, ..Options::new() };
         let mut store = Store { workers, engine, design, recovery, levels, chosen, works };
         store.start();
         store
@@ -233,9 +233,7 @@ impl Store {
     /// The [settings](Setting) of the pool, and of this handle, by name.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let InForce { eliminate, late } = self.engine.in_force();
-        let (merging, order, ordered, cache, cache_policy) = self.chosen;
-        let mut options =
-            Options { eliminate, late, merging, order, ordered, cache, cache_policy, ..Options::new() };
+        let mut options = Options { eliminate, late, ..self.chosen.clone() };
         // The recipe has read these settings when the pool was opened.
         let _ = (self.design.recipe().recall)(&self.engine.space().superblock().settings, &mut options);
         Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()

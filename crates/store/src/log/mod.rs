@@ -10,9 +10,9 @@
 //! it returns.
 //!
 //! Writers of one key exclude each other by the stripe of the key's hash. Sequence numbers are drawn while it
-//! is held, so their order is the order of the writes. A reader takes no lock; if a write of the same hash is
-//! parked, the reader publishes it first. A pinned epoch keeps every record that a reader can reach from
-//! reuse, and published records never change.
+//! is held, so their order is the order of the writes. A reader takes no lock, except to fill a cache, and
+//! then only one that is free. If a write of the same hash is parked, the reader publishes it first. A pinned
+//! epoch keeps every record that a reader can reach from reuse, and published records never change.
 
 mod append;
 mod batch;

@@ -331,8 +331,8 @@ impl<I: Index> NlogSpine<I> {
         live: &Live<'_>,
     ) -> Result<Option<(Spot<'_>, Next)>, Error> {
         let Live { entry, record, key, .. } = live;
-        // The index has whole keys of eight bytes, and would not ask which word is meant.
         let is_expired = self.has_expired(record);
+        // The index has whole keys of eight bytes, and would not ask which word is meant.
         let is_asked = !(is_expired && self.twin == Some(Twin::ExpiredUnasked));
         if is_asked && !self.index.names(pinned, *key, self.word_of(entry, record))? {
             return Ok(None);
