@@ -22,7 +22,7 @@ const DEFAULT_SIZE: u64 = 64 << 20;
 /// Nodes of readers at least that have weights of their own.
 const NODES: usize = 8;
 
-/// The cache of a store: as it is asked to have one, or, if nobody says and the cache is a part of its design,
+/// The cache of a store: as it is asked to have one, or, if nobody says and a cache is part of its design,
 /// where that pays. A design of a paper without one stays as the paper has it.
 pub(crate) fn cache_of(site: &Site<'_>, is_of_design: bool) -> Option<Arc<Cache>> {
     let (region, options) = (site.space.region(), site.options);
