@@ -3,6 +3,7 @@
 mod parts;
 mod twin;
 
+use crate::settings::files::FileSettings;
 use crate::settings::offset_map::OffsetMap;
 use crate::settings::techniques::Techniques;
 use crate::types::design::Design;
@@ -89,6 +90,9 @@ pub struct Options {
     /// Whether a design that can keep keys in order does it.
     #[doc(hidden)]
     pub ordered: bool,
+    /// The files of Nlog.
+    #[doc(hidden)]
+    pub files: FileSettings,
     /// The cache in DRAM in front of the index.
     #[doc(hidden)]
     pub cache: CacheSize,
@@ -366,6 +370,7 @@ impl Default for Options {
             merging: Merging::default(),
             order: OrderedIndex::default(),
             ordered: false,
+            files: FileSettings::default(),
             cache: CacheSize::default(),
             cache_policy: Policy::default(),
             recovery_threads: processors,

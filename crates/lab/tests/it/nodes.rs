@@ -107,7 +107,7 @@ fn writes_reach_other_nodes_only_where_a_design_must() {
 /// Compaction moves records within their node.
 #[test]
 fn compaction_keeps_records_where_they_are() {
-    for design in [Design::QUIPU, Design::VIPER_PACMAN, Design::VIPER] {
+    for design in [Design::QUIPU, Design::VIPER_PACMAN, Design::VIPER, Design::NSTORE] {
         let machine = Machine::new(design, 2);
         for version in 0..8 {
             machine.on_each_node(|node, client| {

@@ -3,19 +3,13 @@
 //! 2025).
 
 use super::{Description, Design, NO_OBJECTS, Recipe};
-use crate::nlog::{self, NlogChoices};
+use crate::nlog;
 use quipu_parts::index::alex::Alex;
 
 impl Design {
     /// NStore; see [`nstore`](super::nstore).
     pub const NSTORE: Design = Design(11);
 }
-
-/// Clusters of the paper (V-A).
-const CLUSTERS: u32 = 256;
-
-/// Per cent of a file that must be dead before it is collected ahead of need (V-F).
-const THRESHOLD: u32 = 50;
 
 pub(super) const RECIPE: Recipe = Recipe {
     design: Design::NSTORE,
@@ -53,6 +47,6 @@ pub(super) const RECIPE: Recipe = Recipe {
     recall: |_, _| Ok(()),
     open: |site| {
         let index = if site.is_tiny() { Alex::tiny() } else { Alex::new() };
-        nlog::open(site, index, NlogChoices { clusters: CLUSTERS, threshold: THRESHOLD })
+        nlog::open(site, index)
     },
 };

@@ -7,6 +7,7 @@
 
 use crate::designs::{Capabilities, Design};
 use crate::options::{CacheSize, Merging, Options, OrderedIndex};
+use crate::settings::files::{CLEANERS_MAX, CLUSTERS_MAX};
 use crate::settings::offset_map::NodePlace;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::error::Error;
@@ -288,6 +289,36 @@ const HANDLE: &[Setting] = &[
         of_handle: Some(|can| can.order_on_request),
     },
     Setting {
+        name: "clusters",
+        help: "clusters of keys that have files of their own on a node, fewer where the pool has few zones (NStore, III-C)",
+        field: &Written(
+            |options| &mut options.files.clusters,
+            "a power of two, at most 4096",
+            |clusters| clusters.is_power_of_two() && *clusters <= CLUSTERS_MAX,
+        ),
+        of_handle: Some(|can| can.common_files),
+    },
+    Setting {
+        name: "gc-threshold",
+        help: "per cent of a file that must be dead before it is cleaned ahead of need (NStore, III-F)",
+        field: &Written(
+            |options| &mut options.files.gc_threshold,
+            "1 to 100",
+            |percent| (1..=100).contains(percent),
+        ),
+        of_handle: Some(|can| can.common_files),
+    },
+    Setting {
+        name: "cleaners",
+        help: "cleaners at a time on each node (NStore, III-F)",
+        field: &Written(
+            |options| &mut options.files.cleaners,
+            "1 to 8",
+            |cleaners| (1..=CLEANERS_MAX).contains(cleaners),
+        ),
+        of_handle: Some(|can| can.common_files),
+    },
+    Setting {
         name: "cache",
         help: "a cache in DRAM in front of the index, by bytes; auto: in quipu and nstore, 64 MiB on persistent memory and on several nodes (NStore, III-B)",
         field: &Written(
@@ -395,6 +426,9 @@ mod tests {
         ("merge", "key", &["", "at once"]),
         ("index", "alex", &["ALEX", "hash"]),
         ("order", "on", &["yes", "alex"]),
+        ("clusters", "16", &["0", "3", "8192", "many"]),
+        ("gc-threshold", "10", &["0", "101", "half"]),
+        ("cleaners", "2", &["0", "9"]),
         ("cache", "65536", &["4095", "64M", "on", "-1", "1099511627777"]),
         ("cache-policy", "lru-raf", &["RAF", "fifo"]),
     ];

@@ -1,13 +1,14 @@
 //! Putting a store of files together.
 
-use super::clean::Cleaning;
+use super::NlogSpine;
+use super::cleaners::{self, Cleaning};
 use super::recovery;
-use super::{NlogSpine, Writer};
 use crate::engine::NO_SALVAGE;
 use crate::engine::site::{How, Opened, Site};
 use crate::options::Twin;
 use crate::points::checkpoint;
 use crate::points::{self, Core};
+use crate::settings::files::FileSettings;
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
@@ -27,19 +28,12 @@ const RESERVE_DIVISOR: u32 = 50;
 /// Bytes of a zone at least, unless another size is asked for.
 const LEAST_ZONE: u64 = 64 << 10;
 
-/// The settings of its pools and handles.
-#[derive(Clone, Copy)]
-pub(crate) struct NlogChoices {
-    pub(crate) clusters: u32,
-    /// See [`Cleaning::threshold`].
-    pub(crate) threshold: u32,
-}
-
 /// The capabilities of a store of files with this index.
 pub(crate) const fn capabilities<I: Imaged + BothWays>() -> Capabilities {
     Capabilities {
         ordered: true,
         expiry: true,
+        common_files: true,
         caches: true,
         versions: true,
         lends: true,
@@ -51,12 +45,8 @@ pub(crate) const fn capabilities<I: Imaged + BothWays>() -> Capabilities {
 }
 
 /// Opens a store whose index is empty.
-pub(crate) fn open<I: Imaged + BothWays>(
-    site: Site<'_>,
-    index: I,
-    choices: NlogChoices,
-) -> Result<Opened, Error> {
-    let mut spine = Arc::new(spine(&site, index, choices));
+pub(crate) fn open<I: Imaged + BothWays>(site: Site<'_>, index: I) -> Result<Opened, Error> {
+    let mut spine = Arc::new(spine(&site, index));
     let (believed, threads) = (site.believes_checkpoints(), site.options.recovery_threads);
     let recovery = match site.how {
         How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
@@ -81,20 +71,23 @@ pub(crate) fn open<I: Imaged + BothWays>(
     Ok(Opened { engine: spine, recovery })
 }
 
-fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, choices: NlogChoices) -> NlogSpine<I> {
+fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I) -> NlogSpine<I> {
     let (space, options, testing) = (&site.space, site.options, &site.options.testing);
     let mut certifier = Certifier::new(space.superblock().secret());
     if testing.twin == Some(Twin::LifeLeftOut) {
         certifier = certifier.ignoring_lives();
     }
-    let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve_of(space.zone_count()));
-    let nodes = space.nodes().len() as u32;
-    let settings = NlogSettings { clusters: choices.clusters }.fitted(space.zone_count(), nodes);
+    let FileSettings { clusters, gc_threshold, cleaners } = options.files;
+    let (zones, nodes) = (space.zone_count(), space.nodes().len() as u32);
+    let cleaners = testing.compactors.unwrap_or_else(|| cleaners::fitted(cleaners, zones, nodes));
+    let moving = cleaners * nodes;
+    let reserve = reserve_of(zones).max(moving + 1);
+    let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve).for_movers(moving);
+    let settings = NlogSettings { clusters }.fitted(zones, nodes);
     let files = Files::new(&heap, settings);
     let epochs = Collector::new();
-    let writer = Writer::new(&heap, 0);
     NlogSpine {
-        cleaning: Cleaning::new(&heap, &epochs, writer, choices.threshold),
+        cleaning: Cleaning::new(files.of(&heap), &heap, &epochs, cleaners, gc_threshold),
         files,
         core: Core {
             heap,

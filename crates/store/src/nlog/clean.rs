@@ -12,69 +12,23 @@
 //! waits, before its first pass, until all readers have left that came before it was chosen. All its records
 //! were published then, and their parents superseded.
 
+use super::cleaners::Work;
 use super::trace::Levels;
 use super::{NlogSpine, Writer};
-use crate::background::Bell;
 use crate::options::Twin;
 use crate::types::error::Error;
-use crate::types::stats::StallCounts;
 use quipu_parts::commit::StripeGuard;
-use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::epoch::Guard;
 use quipu_parts::heap::SizedReference;
 use quipu_parts::heap::nlog::{Entry, FileInfo, Item, Spot};
-use quipu_parts::heap::segments::{Candidate, LogHeap, Use};
+use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
-use quipu_parts::reclaim::{Terms, choose};
 use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
-use quipu_parts::sync::SpinLock;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-
-/// Zones that wait for readers.
-type Waiting = Arc<SpinLock<Vec<ZoneId>>>;
+use std::sync::atomic::Ordering;
 
 /// Records that move under one fence.
 const BATCH: usize = 32;
-
-/// Share of the candidates, as a divisor, that is chosen at a time.
-const CHOSEN_DIVISOR: usize = 64;
-
-/// Share of the zones, as a divisor, that the cleaner leaves free before it rests.
-const LOW_WATER_DIVISOR: u32 = 256;
-
-/// The state of garbage collection, one for a store.
-pub(super) struct Cleaning {
-    cleaner: SpinLock<Cleaner>,
-    /// Victims whose readers of before have left.
-    ready: Waiting,
-    /// Retired files that no reader can reach any more.
-    ripe: Waiting,
-    /// Victims that wait for readers.
-    chosen: AtomicU32,
-    /// Retired files that are not free yet.
-    retired: AtomicU32,
-    /// With fewer zones left than this, cleaning is due.
-    pub(super) low_water: u32,
-    /// Files whose dead records take this share, in per cent, are cleaned whatever room is left.
-    pub(super) threshold: u32,
-    pub(super) bell: Arc<Bell>,
-    /// A writer has called the cleaner in this run: before that, it would change a pool that is only read.
-    is_called: AtomicBool,
-    busy: AtomicU32,
-    pub(super) freed: AtomicU64,
-    pub(super) moved: AtomicU64,
-    pub(super) moved_records: AtomicU64,
-    pub(super) stalls: StallCounts,
-}
-
-/// The state of a cleaner, borrowed for each file.
-struct Cleaner {
-    participant: Participant,
-    writer: Writer,
-    /// The bytes of the victim: others mark entries of it meanwhile.
-    file: Vec<u8>,
-}
 
 /// The terms of a choice.
 #[derive(Clone, Copy)]
@@ -87,17 +41,6 @@ pub(super) struct Demand {
     pub(super) place: u64,
     /// Or its dead records take the share of the threshold: only such files count then.
     pub(super) by_threshold: bool,
-}
-
-/// The outcome of a step.
-#[derive(PartialEq, Eq)]
-pub(super) enum Step {
-    /// A file was cleaned.
-    Taken,
-    /// Victims wait for readers.
-    Waits,
-    /// There is nothing that meets the demand.
-    NothingToDo,
 }
 
 /// The record that takes the place of a live one.
@@ -115,135 +58,21 @@ struct Live<'b> {
     stripe: usize,
 }
 
-impl Cleaning {
-    pub(super) fn new(heap: &LogHeap, epochs: &Collector, writer: Writer, threshold: u32) -> Cleaning {
-        let cleaner = Cleaner { participant: epochs.register(), writer, file: Vec::new() };
-        Cleaning {
-            cleaner: SpinLock::new(cleaner),
-            ready: Waiting::default(),
-            ripe: Waiting::default(),
-            chosen: AtomicU32::new(0),
-            retired: AtomicU32::new(0),
-            low_water: (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2),
-            threshold,
-            bell: Arc::default(),
-            is_called: AtomicBool::new(false),
-            busy: AtomicU32::new(0),
-            freed: AtomicU64::new(0),
-            moved: AtomicU64::new(0),
-            moved_records: AtomicU64::new(0),
-            stalls: StallCounts::default(),
-        }
-    }
-
-    /// Calls the cleaner, and tells whether it has a thread.
-    pub(super) fn call(&self) -> bool {
-        self.is_called.store(true, Ordering::Relaxed);
-        self.bell.ring()
-    }
-
-    /// Whether a writer has called it.
-    pub(super) fn is_called(&self) -> bool {
-        self.is_called.load(Ordering::Relaxed)
-    }
-
-    /// Whether a file is being cleaned at this moment.
-    pub(super) fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed) != 0
-    }
-
-    /// Files that wait for readers, before they are cleaned or after.
-    pub(super) fn waiting(&self) -> u32 {
-        self.retired.load(Ordering::Acquire) + self.chosen.load(Ordering::Acquire)
-    }
-}
-
 impl<I: Index> NlogSpine<I> {
-    /// Cleans a file that meets the demand.
-    pub(super) fn clean_step(&self, demand: &Demand) -> Result<Step, Error> {
-        let mut cleaner = self.cleaning.cleaner.lock();
-        let Cleaner { participant, writer, file } = &mut *cleaner;
-        self.free_ripe(participant);
-        let Some(zone) = self.next_victim(participant, demand) else {
-            let waits = self.cleaning.waiting() > 0;
-            return Ok(if waits { Step::Waits } else { Step::NothingToDo });
-        };
-        self.cleaning.busy.fetch_add(1, Ordering::Relaxed);
-        let cleaned = self.clean(&participant.pin(), writer, file, zone);
-        self.cleaning.busy.fetch_sub(1, Ordering::Relaxed);
-        match cleaned {
-            Ok(()) => Ok(Step::Taken),
-            // A file whose records cannot all be read stays taken, for ever.
-            Err(damaged @ Error::Damaged(_)) => Err(damaged),
-            Err(error) => {
-                self.heap.leave_victim(zone);
-                Err(error)
-            }
-        }
-    }
-
-    /// A victim that is ready; if there is none, chooses some.
-    fn next_victim(&self, participant: &Participant, demand: &Demand) -> Option<ZoneId> {
-        let ready = || {
-            let zone = self.cleaning.ready.lock().pop();
-            self.cleaning.chosen.fetch_sub(u32::from(zone.is_some()), Ordering::AcqRel);
-            zone
-        };
-        ready().or_else(|| {
-            if self.cleaning.chosen.load(Ordering::Acquire) == 0 {
-                self.choose(participant, demand);
-            }
-            participant.collect();
-            ready()
-        })
-    }
-
-    /// Takes victims, which are ready when all readers of this moment have left.
-    fn choose(&self, participant: &Participant, demand: &Demand) {
-        let (candidates, _) = self.heap.candidates();
-        let capacity = self.heap.longest_record();
-        let is_dead_enough = |candidate: &Candidate| {
-            let dead = candidate.garbage + candidate.expired + candidate.unused;
-            dead * 100 >= capacity * u64::from(self.cleaning.threshold)
-        };
-        let mut candidates: Vec<_> =
-            candidates.into_iter().filter(|file| file.life < demand.born_before).collect();
-        candidates.retain(|file| !demand.by_threshold || is_dead_enough(file));
-        let Demand { least, place, .. } = *demand;
-        let terms = Terms { capacity, least, room: 0, oldest_other: u64::MAX, tombstones: u64::MAX, place };
-        let most = (candidates.len() / CHOSEN_DIVISOR).max(1);
-        let chosen = choose(&candidates, &terms, most).into_iter().map(|file| file.zone);
-        let taken: Vec<ZoneId> = chosen.filter(|zone| self.heap.take_victim(*zone)).rev().collect();
-        if taken.is_empty() {
-            return;
-        }
-        self.cleaning.chosen.fetch_add(taken.len() as u32, Ordering::AcqRel);
-        let ready = self.cleaning.ready.clone();
-        participant.pin().defer_to_anyone(Box::new(move || ready.lock().extend(taken)));
-    }
-
     /// Empties a file and retires it.
-    fn clean(
-        &self,
-        pinned: &Guard<'_>,
-        writer: &mut Writer,
-        file: &mut Vec<u8>,
-        zone: ZoneId,
-    ) -> Result<(), Error> {
+    pub(super) fn clean(&self, work: &mut Work, zone: ZoneId) -> Result<(), Error> {
+        let Work { participant, writer, file } = work;
+        let pinned = &participant.pin();
         // The run begins, durably, before anything changes.
         self.heap.draw();
         // SAFETY: the file is sealed, and only this cleaner frees it: nobody changes its header.
         let info = unsafe { self.nlog().file_info(zone) }.map_err(|_| self.unreadable(zone, 0))?;
         self.nlog().copy_of(&info, file);
-        let node = self.heap.space().is_spread().then(|| self.heap.space().zone_node(zone));
-        writer.node = self.nlog().number_of(node);
         if self.twin != Some(Twin::ParentsLeft) {
             self.mark_parents(&info, file)?;
         }
         self.move_live(pinned, writer, &info, file)?;
-        let ripe = self.cleaning.ripe.clone();
-        self.cleaning.retired.fetch_add(1, Ordering::AcqRel);
-        pinned.defer_to_anyone(Box::new(move || ripe.lock().push(zone)));
+        self.retire_file(participant, zone);
         Ok(())
     }
 
@@ -421,34 +250,5 @@ impl<I: Index> NlogSpine<I> {
     fn unreadable(&self, zone: ZoneId, offset: u64) -> Error {
         let (start, len) = (self.heap.space().zone_offset(zone), self.heap.space().zone_size());
         Error::damaged("records, found by compaction", start + offset, len - offset)
-    }
-
-    /// Frees the retired files that no reader can reach any more, in the order in which they were retired.
-    fn free_ripe(&self, participant: &Participant) {
-        participant.collect();
-        let ripe = std::mem::take(&mut *self.cleaning.ripe.lock());
-        for zone in ripe {
-            self.heap.free(zone);
-            self.cleaning.freed.fetch_add(1, Ordering::Relaxed);
-            self.cleaning.retired.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
-
-    /// Ends all files that places are given away in, so that they can be cleaned; tells whether there was
-    /// one. Not while a file is being cleaned: the last zone may be one that its copies go to.
-    pub(super) fn close_files(&self) -> bool {
-        let _nobody_cleans = self.cleaning.cleaner.lock();
-        self.nlog().close_all()
-    }
-
-    /// Frees all files that can be freed, and gives back victims that nobody has begun to clean.
-    pub(super) fn give_back(&self) {
-        let cleaner = self.cleaning.cleaner.lock();
-        self.free_ripe(&cleaner.participant);
-        let ready = std::mem::take(&mut *self.cleaning.ready.lock());
-        for zone in ready {
-            self.heap.leave_victim(zone);
-            self.cleaning.chosen.fetch_sub(1, Ordering::AcqRel);
-        }
     }
 }

@@ -7,7 +7,6 @@ use crate::points::{self, checkpoint};
 use crate::types::error::Error;
 use crate::types::reports::CheckReport;
 use crate::types::stats::{Activity, Stats};
-use crate::walk::cleaner;
 use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::Use;
@@ -35,12 +34,11 @@ impl<I: Imaged> Engine for NlogSpine<I> {
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
-        let bell = self.cleaning.bell.clone();
-        vec![cleaner(self, bell, Self::clean_ahead)]
+        self.cleaner_jobs()
     }
 
     fn clock_bell(&self) -> Option<Arc<Bell>> {
-        Some(self.cleaning.bell.clone())
+        Some(self.cleaning.bell().clone())
     }
 
     fn limits(&self) -> (u64, u64) {

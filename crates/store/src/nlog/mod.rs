@@ -14,6 +14,7 @@
 mod build;
 mod check;
 mod clean;
+mod cleaners;
 mod client;
 mod engine;
 mod pace;
@@ -21,10 +22,10 @@ mod recovery;
 mod trace;
 mod write;
 
-pub(crate) use build::{NlogChoices, capabilities, open};
+pub(crate) use build::{capabilities, open};
 
 use crate::points::{Core, Points};
-use clean::Cleaning;
+use cleaners::Cleaning;
 use quipu_medium::Node;
 use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Participant;

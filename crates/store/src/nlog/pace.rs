@@ -1,7 +1,8 @@
 //! The pace of cleaning: for writers that find little room or none, ahead of them, and on request.
 
 use super::NlogSpine;
-use super::clean::{Demand, Step};
+use super::clean::Demand;
+use super::cleaners::Step;
 use crate::background::Progress;
 use crate::options::Twin;
 use crate::types::error::Error;
@@ -36,15 +37,15 @@ impl<I: Index> NlogSpine<I> {
         Ok(())
     }
 
-    /// A piece of the cleaner's work.
-    pub(super) fn clean_ahead(&self) -> Progress {
+    /// A piece of a cleaner's work, for which it takes this step.
+    pub(super) fn ahead_of_writers(&self, step: impl FnOnce(&Demand) -> Result<Step, Error>) -> Progress {
         assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
         if !self.cleaning.is_called() {
             return Progress::Enough;
         }
         let is_due = self.heap.zones_left(Use::Put) < self.cleaning.low_water;
         let demand = Demand { by_threshold: !is_due, ..self.demand() };
-        match self.step_of_writer(&demand) {
+        match self.tolerated(step(&demand)) {
             Ok(Step::Taken) => Progress::More,
             Ok(Step::NothingToDo) if !is_due => Progress::Enough,
             // A writer that takes a step meets the same error, and can report it.
@@ -122,7 +123,12 @@ impl<I: Index> NlogSpine<I> {
     }
 
     fn step_of_writer(&self, demand: &Demand) -> Result<Step, Error> {
-        match self.clean_step(demand) {
+        self.tolerated(self.clean_step(demand))
+    }
+
+    /// The outcome of a step for a write that may not need it.
+    fn tolerated(&self, stepped: Result<Step, Error>) -> Result<Step, Error> {
+        match stepped {
             // A victim that cannot be read, or moved now, does not refuse a write that has room.
             Err(Error::Damaged(_)) => Ok(Step::Taken),
             Err(Error::PoolFull { .. }) if self.cleaning.waiting() > 0 => Ok(Step::Waits),

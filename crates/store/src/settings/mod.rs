@@ -1,6 +1,7 @@
-//! The settings of designs that a pool keeps, and their images in its superblock.
+//! The settings of designs. Those that a pool keeps have images in its superblock.
 
 pub(crate) mod bucket_table;
+pub(crate) mod files;
 pub(crate) mod image;
 pub(crate) mod memtables;
 pub(crate) mod offset_map;

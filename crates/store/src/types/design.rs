@@ -60,6 +60,8 @@ pub struct Capabilities {
     pub chooses_order: bool,
     /// Whether each opening chooses whether keys have an order.
     pub order_on_request: bool,
+    /// Whether clients append to common files, one for each node and cluster of keys.
+    pub common_files: bool,
     /// Whether each opening chooses a cache in DRAM in front of the index.
     pub caches: bool,
     /// Whether records of one size are updated in place.
@@ -103,6 +105,7 @@ impl Capabilities {
         levels: false,
         chooses_order: false,
         order_on_request: false,
+        common_files: false,
         caches: false,
         updates_in_place: false,
         eliminates: false,

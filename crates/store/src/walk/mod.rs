@@ -24,7 +24,11 @@ pub(crate) fn let_others_on() {
 
 /// The job that compacts ahead of the writers of a walk, a step of `clean` at a time, and raises its clock
 /// ahead of them.
-pub(crate) fn cleaner<W: Engine + 'static>(walk: Arc<W>, bell: Arc<Bell>, clean: fn(&W) -> Progress) -> Job {
+pub(crate) fn cleaner<W: Engine + 'static>(
+    walk: Arc<W>,
+    bell: Arc<Bell>,
+    mut clean: impl FnMut(&W) -> Progress + Send + 'static,
+) -> Job {
     let step = move || {
         walk.clock().raise_ahead(walk.space());
         clean(&walk)

@@ -118,12 +118,15 @@ fn the_last_word_counts_at_open_too() {
 #[test]
 fn a_setting_of_a_handle_holds_for_it_alone() {
     let folder = folder();
-    for design in [Design::QUIPU, Design::VIPER, Design::MPKV, Design::FLATSTORE_M] {
+    for design in [Design::QUIPU, Design::VIPER, Design::MPKV, Design::FLATSTORE_M, Design::NSTORE] {
         let path = folder.path().join(design.name());
         for setting in Setting::of(design).filter(|setting| !setting.is_kept()) {
             let values = setting.values();
             let values: Vec<&str> = match setting.name {
                 "cache" => vec!["auto", "off", "65536"],
+                "clusters" => vec!["1", "4096"],
+                "gc-threshold" => vec!["1", "100"],
+                "cleaners" => vec!["1", "8"],
                 _ => values.split(" or ").collect(),
             };
             for value in values.iter().rev().chain(&values).copied() {

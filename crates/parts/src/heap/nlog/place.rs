@@ -234,7 +234,7 @@ impl<'h> Nlog<'h> {
             (Use::Put, Use::Put) | (Use::Delete, Use::Put | Use::Delete) | (Use::Move, _) => true,
             (Use::Put, _) => free() >= self.heap.reserve(),
             // Cleaning can go on in another zone.
-            (Use::Delete, Use::Move) => free() > self.heap.leave_free(Use::Move),
+            (Use::Delete, Use::Move) => free() >= self.heap.leave_free(Use::Delete),
         }
     }
 

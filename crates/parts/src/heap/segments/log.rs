@@ -52,9 +52,6 @@ const _: () = assert!(FIRST_RECORD.is_multiple_of(LINE), "segments begin with wh
 /// Bytes of a record with a key of one byte and no value.
 pub(super) const SHORTEST_RECORD: u64 = padded(HEADER + 1);
 
-/// Zones that only compaction may take.
-const MOVING: u32 = 1;
-
 /// See [`LogHeap::taking`].
 #[must_use = "nobody sees it once it is dropped"]
 pub struct Taking<'h> {
@@ -86,6 +83,8 @@ pub struct LogHeap {
     /// The first byte of the first zone, if all zones stand behind each other.
     first_zone: Option<u64>,
     reserve: u32,
+    /// Zones that only compaction may take.
+    moving: u32,
     pub(super) usage: Usage,
     pub(super) expiries: Expiries,
     pub(super) lives: Lives,
@@ -121,6 +120,7 @@ impl LogHeap {
             certifier,
             clock,
             reserve,
+            moving: 1,
             usage: Usage::new(zones),
             expiries: Expiries::new(zones),
             lives: Lives::new(zones),
@@ -133,6 +133,12 @@ impl LogHeap {
             lent: AtomicU32::new(0),
             revoked: AtomicU64::new(0),
         }
+    }
+
+    /// The same for so many cleaners, each of which may need a zone at a time; puts leave more.
+    pub fn for_movers(self, moving: u32) -> LogHeap {
+        assert!(moving < self.reserve, "deletes need a zone too");
+        LogHeap { moving, ..self }
     }
 
     /// The allocator beneath.
@@ -332,7 +338,7 @@ impl LogHeap {
         match purpose {
             Use::Put => self.reserve,
             // Without a zone to move records to, compaction could never free one.
-            Use::Delete => MOVING,
+            Use::Delete => self.moving,
             Use::Move => 0,
         }
     }

@@ -1,0 +1,318 @@
+//! The cleaners of a store, one or more for each node (section III-F, "Concurrency of garbage collection"),
+//! and their choice of files.
+//!
+//! A cleaner cleans files of its own node, for its thread or for a writer that finds little room. The copies
+//! of a file need less room than its zone gives back. So cleaners work beside each other as long as there is
+//! a free zone for each of them. With fewer free zones, one works alone.
+
+use super::clean::Demand;
+use super::{NlogSpine, Writer};
+use crate::background::{Bell, Job, Progress};
+use crate::types::error::Error;
+use crate::types::stats::StallCounts;
+use crate::walk::cleaner;
+use quipu_medium::Node;
+use quipu_parts::epoch::{Collector, Participant};
+use quipu_parts::heap::nlog::Nlog;
+use quipu_parts::heap::segments::{Candidate, LogHeap};
+use quipu_parts::index::{Imaged, Index};
+use quipu_parts::reclaim::{Terms, choose};
+use quipu_parts::space::ZoneId;
+use quipu_parts::sync::{SpinGuard, SpinLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Zones that wait for readers.
+type Waiting = Arc<SpinLock<Vec<ZoneId>>>;
+
+/// Share of the candidates, as a divisor, that is chosen at a time.
+const CHOSEN_DIVISOR: usize = 64;
+
+/// Share of the zones, as a divisor, that the cleaners leave free before they rest.
+const LOW_WATER_DIVISOR: u32 = 256;
+
+/// Zones of a node for each of its cleaners, at least.
+const ZONES_OF_A_CLEANER: u32 = 64;
+
+/// The state of garbage collection, one for a store.
+pub(super) struct Cleaning {
+    /// As many for each node, those of the first node first.
+    cleaners: Box<[Cleaner]>,
+    nodes: Box<[Victims]>,
+    /// Retired files that no reader can reach any more.
+    ripe: Waiting,
+    /// Retired files that are not free yet.
+    retired: AtomicU32,
+    /// With fewer zones left than this, cleaning is due.
+    pub(super) low_water: u32,
+    /// Files whose dead records take this share, in per cent, are cleaned whatever room is left.
+    threshold: u32,
+    /// A writer has called the cleaners in this run: before that, they would change a pool that is only read.
+    is_called: AtomicBool,
+    busy: AtomicU32,
+    pub(super) freed: AtomicU64,
+    pub(super) moved: AtomicU64,
+    pub(super) moved_records: AtomicU64,
+    pub(super) stalls: StallCounts,
+}
+
+struct Cleaner {
+    bell: Arc<Bell>,
+    work: SpinLock<Work>,
+}
+
+/// A cleaner's means, borrowed for each file.
+pub(super) struct Work {
+    pub(super) participant: Participant,
+    pub(super) writer: Writer,
+    /// The bytes of the victim: others mark entries of it meanwhile.
+    pub(super) file: Vec<u8>,
+}
+
+/// Files of a node that are to be cleaned.
+struct Victims {
+    node: Node,
+    /// Those whose readers of before have left.
+    ready: Waiting,
+    /// These, and those that wait for readers.
+    chosen: AtomicU32,
+}
+
+/// The outcome of a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A file was cleaned.
+    Taken,
+    /// Victims wait for readers.
+    Waits,
+    /// There is nothing that meets the demand.
+    NothingToDo,
+}
+
+/// The cleaners of each node, of so many that were asked for, in a pool of so many zones.
+pub(super) fn fitted(asked: u32, zones: u32, nodes: u32) -> u32 {
+    asked.min(zones / (ZONES_OF_A_CLEANER * nodes)).max(1)
+}
+
+impl Cleaning {
+    /// So many cleaners for each node.
+    pub(super) fn new(
+        nlog: Nlog<'_>,
+        heap: &LogHeap,
+        epochs: &Collector,
+        each: u32,
+        threshold: u32,
+    ) -> Cleaning {
+        let nodes = heap.space().nodes();
+        let cleaner = |node: &Node| {
+            let writer = Writer::new(heap, nlog.number_of(Some(*node)));
+            let work = Work { participant: epochs.register(), writer, file: Vec::new() };
+            Cleaner { bell: Arc::default(), work: SpinLock::new(work) }
+        };
+        let victims = |node| Victims { node, ready: Waiting::default(), chosen: AtomicU32::new(0) };
+        Cleaning {
+            cleaners: nodes.iter().flat_map(|node| (0..each).map(move |_| node)).map(cleaner).collect(),
+            nodes: nodes.iter().copied().map(victims).collect(),
+            ripe: Waiting::default(),
+            retired: AtomicU32::new(0),
+            low_water: (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2),
+            threshold,
+            is_called: AtomicBool::new(false),
+            busy: AtomicU32::new(0),
+            freed: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+            moved_records: AtomicU64::new(0),
+            stalls: StallCounts::default(),
+        }
+    }
+
+    /// Calls the cleaners, and tells whether one has a thread.
+    pub(super) fn call(&self) -> bool {
+        self.is_called.store(true, Ordering::Relaxed);
+        self.cleaners.iter().filter(|cleaner| cleaner.bell.ring()).count() > 0
+    }
+
+    /// Whether a writer has called them.
+    pub(super) fn is_called(&self) -> bool {
+        self.is_called.load(Ordering::Relaxed)
+    }
+
+    /// Whether a file is being cleaned at this moment.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) != 0
+    }
+
+    /// Files that wait for readers, before they are cleaned or after.
+    pub(super) fn waiting(&self) -> u32 {
+        let chosen: u32 = self.nodes.iter().map(|victims| victims.chosen.load(Ordering::Acquire)).sum();
+        self.retired.load(Ordering::Acquire) + chosen
+    }
+
+    /// The bell of the first cleaner.
+    pub(super) fn bell(&self) -> &Arc<Bell> {
+        &self.cleaners[0].bell
+    }
+
+    /// All cleaners: nobody cleans while they are held.
+    fn all(&self) -> Vec<SpinGuard<'_, Work>> {
+        self.cleaners.iter().map(|cleaner| cleaner.work.lock()).collect()
+    }
+}
+
+impl<I: Index> NlogSpine<I> {
+    /// Cleans a file that meets the demand, of this node rather than of another one.
+    pub(super) fn clean_step(&self, demand: &Demand) -> Result<Step, Error> {
+        let (here, nodes) = (self.heap.space().node_here(), self.cleaning.nodes.len());
+        let first = self.nlog().number_of(here) as usize;
+        let mut last = Step::NothingToDo;
+        for number in (0..nodes).map(|step| (first + step) % nodes) {
+            last = self.clean_step_of(number, demand)?;
+            if last == Step::Taken {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    /// Cleans a file of the node of this number.
+    fn clean_step_of(&self, node: usize, demand: &Demand) -> Result<Step, Error> {
+        let mut borrowed = self.borrow_cleaner(node);
+        let work = borrowed.last_mut().expect("each node has a cleaner");
+        let victims = &self.cleaning.nodes[node];
+        self.free_ripe(&work.participant);
+        let Some(zone) = self.next_victim(victims, &work.participant, demand) else {
+            let waits = self.cleaning.waiting() > 0;
+            return Ok(if waits { Step::Waits } else { Step::NothingToDo });
+        };
+        self.cleaning.busy.fetch_add(1, Ordering::Relaxed);
+        let cleaned = self.clean(work, zone);
+        self.cleaning.busy.fetch_sub(1, Ordering::Relaxed);
+        match cleaned {
+            Ok(()) => Ok(Step::Taken),
+            // A file whose records cannot all be read stays taken, for ever.
+            Err(damaged @ Error::Damaged(_)) => Err(damaged),
+            Err(error) => {
+                self.heap.leave_victim(zone);
+                Err(error)
+            }
+        }
+    }
+
+    /// A cleaner of a node; all of them, the last of which is used, where one must work alone.
+    fn borrow_cleaner(&self, node: usize) -> Vec<SpinGuard<'_, Work>> {
+        let cleaners = &self.cleaning.cleaners;
+        let each = cleaners.len() / self.cleaning.nodes.len();
+        let own = &cleaners[node * each..][..each];
+        let one = own.iter().find_map(|cleaner| cleaner.work.try_lock());
+        let one = one.unwrap_or_else(|| own[0].work.lock());
+        if self.heap.space().free_zones() as usize >= cleaners.len() {
+            return vec![one];
+        }
+        drop(one);
+        self.cleaning.all()
+    }
+
+    /// A victim that is ready; if there is none, chooses some.
+    fn next_victim(&self, victims: &Victims, participant: &Participant, demand: &Demand) -> Option<ZoneId> {
+        let ready = || {
+            let zone = victims.ready.lock().pop();
+            victims.chosen.fetch_sub(u32::from(zone.is_some()), Ordering::AcqRel);
+            zone
+        };
+        ready().or_else(|| {
+            if victims.chosen.load(Ordering::Acquire) == 0 {
+                self.choose(victims, participant, demand);
+            }
+            participant.collect();
+            ready()
+        })
+    }
+
+    /// Takes victims, which are ready when all readers of this moment have left.
+    fn choose(&self, victims: &Victims, participant: &Participant, demand: &Demand) {
+        let (mut candidates, _) = self.heap.candidates();
+        let capacity = self.heap.longest_record();
+        let is_dead_enough = |candidate: &Candidate| {
+            let dead = candidate.garbage + candidate.expired + candidate.unused;
+            dead * 100 >= capacity * u64::from(self.cleaning.threshold)
+        };
+        candidates.retain(|file| {
+            file.life < demand.born_before
+                && self.heap.space().zone_node(file.zone) == victims.node
+                && (!demand.by_threshold || is_dead_enough(file))
+        });
+        let Demand { least, place, .. } = *demand;
+        let terms = Terms { capacity, least, room: 0, oldest_other: u64::MAX, tombstones: u64::MAX, place };
+        let most = (candidates.len() / CHOSEN_DIVISOR).max(1);
+        let chosen = choose(&candidates, &terms, most).into_iter().map(|file| file.zone);
+        let taken: Vec<ZoneId> = chosen.filter(|zone| self.heap.take_victim(*zone)).rev().collect();
+        if taken.is_empty() {
+            return;
+        }
+        victims.chosen.fetch_add(taken.len() as u32, Ordering::AcqRel);
+        let ready = victims.ready.clone();
+        participant.pin().defer_to_anyone(Box::new(move || ready.lock().extend(taken)));
+    }
+
+    /// Gives a file that was emptied to the reader that is the last to reach it.
+    pub(super) fn retire_file(&self, participant: &Participant, zone: ZoneId) {
+        let ripe = self.cleaning.ripe.clone();
+        self.cleaning.retired.fetch_add(1, Ordering::AcqRel);
+        participant.pin().defer_to_anyone(Box::new(move || ripe.lock().push(zone)));
+    }
+
+    /// Frees the retired files that no reader can reach any more.
+    fn free_ripe(&self, participant: &Participant) {
+        participant.collect();
+        let ripe = std::mem::take(&mut *self.cleaning.ripe.lock());
+        for zone in ripe {
+            self.heap.free(zone);
+            self.cleaning.freed.fetch_add(1, Ordering::Relaxed);
+            self.cleaning.retired.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Ends all files that places are given away in, so that they can be cleaned; tells whether there was
+    /// one. Not while a file is being cleaned: the last zone may be one that its copies go to.
+    pub(super) fn close_files(&self) -> bool {
+        let _nobody_cleans = self.cleaning.all();
+        self.nlog().close_all()
+    }
+
+    /// Frees all files that can be freed, and gives back victims that nobody has begun to clean.
+    pub(super) fn give_back(&self) {
+        let cleaners = self.cleaning.all();
+        self.free_ripe(&cleaners[0].participant);
+        for victims in &self.cleaning.nodes {
+            for zone in std::mem::take(&mut *victims.ready.lock()) {
+                self.heap.leave_victim(zone);
+                victims.chosen.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    }
+}
+
+impl<I: Imaged> NlogSpine<I> {
+    /// The threads of the cleaners, each on its node.
+    pub(super) fn cleaner_jobs(self: Arc<Self>) -> Vec<Job> {
+        let each = self.cleaning.cleaners.len() / self.cleaning.nodes.len();
+        let job = |(number, own): (usize, &Cleaner)| {
+            let node = number / each;
+            let mut is_at_home = false;
+            let step = move |spine: &Self| {
+                if !std::mem::replace(&mut is_at_home, true) {
+                    // Where the node has no processors, it cleans from another one.
+                    let _ = spine.region().pin(spine.cleaning.nodes[node].node);
+                }
+                spine.clean_ahead(node)
+            };
+            cleaner(self.clone(), own.bell.clone(), step)
+        };
+        self.cleaning.cleaners.iter().enumerate().map(job).collect()
+    }
+
+    /// A piece of the work of a cleaner of the node of this number.
+    fn clean_ahead(&self, node: usize) -> Progress {
+        self.ahead_of_writers(|demand| self.clean_step_of(node, demand))
+    }
+}
