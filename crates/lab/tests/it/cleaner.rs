@@ -1,7 +1,7 @@
 //! Compaction on real threads: the store's own cleaner, and writers that help it.
 
 use quipu::internals::{Testing, Twin};
-use quipu::{Client, Error, Options, Store};
+use quipu::{Client, Design, Error, Options, Store};
 use quipu_medium::{MediumKind, Pages, Region};
 use quipu_parts::space::Space;
 use std::time::Duration;
@@ -106,15 +106,17 @@ fn fill_and_empty(client: &mut Client, thread: u64) -> Result<(), Error> {
 /// Two that compact must not come to a halt, each for want of the zone that the end of the other would give.
 #[test]
 fn a_full_pool_can_be_emptied_whoever_compacts() {
-    for (zones, compactors, rounds) in [(16, 1, 4), (16, 2, 4), (16, 4, 4), (200, 4, 1)] {
-        let store = store_of(zones, &compacted_by(compactors));
+    let cases = [(16, 1, 4), (16, 2, 4), (16, 4, 4), (200, 4, 1)];
+    let designs = [Design::QUIPU, Design::NSTORE].into_iter();
+    for (design, (zones, compactors, rounds)) in designs.flat_map(|design| cases.map(|case| (design, case))) {
+        let store = store_of(zones, &compacted_by(compactors).design(design));
         for round in 0..rounds {
             std::thread::scope(|scope| {
                 for thread in 0..4 {
                     let mut client = store.client();
                     scope.spawn(move || {
                         fill_and_empty(&mut client, thread).unwrap_or_else(|error| {
-                            panic!("{zones} zones, {compactors} compactors, round {round}: {error}")
+                            panic!("{design}, {zones} zones, {compactors} compactors, round {round}: {error}")
                         });
                     });
                 }

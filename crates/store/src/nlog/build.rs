@@ -81,7 +81,7 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I) -> NlogSpine<I> {
     let (zones, nodes) = (space.zone_count(), space.nodes().len() as u32);
     let cleaners = testing.compactors.unwrap_or_else(|| cleaners::fitted(cleaners, zones, nodes));
     let moving = cleaners * nodes;
-    let reserve = reserve_of(zones).max(moving + 1);
+    let reserve = reserve_of(zones) + moving - 1;
     let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve).for_movers(moving);
     let settings = NlogSettings { clusters }.fitted(zones, nodes);
     let files = Files::new(&heap, settings);

@@ -50,6 +50,7 @@ pub(super) struct Cleaning {
     /// A writer has called the cleaners in this run: before that, they would change a pool that is only read.
     is_called: AtomicBool,
     busy: AtomicU32,
+    cleaned: AtomicU64,
     pub(super) freed: AtomicU64,
     pub(super) moved: AtomicU64,
     pub(super) moved_records: AtomicU64,
@@ -119,6 +120,7 @@ impl Cleaning {
             threshold,
             is_called: AtomicBool::new(false),
             busy: AtomicU32::new(0),
+            cleaned: AtomicU64::new(0),
             freed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             moved_records: AtomicU64::new(0),
@@ -142,10 +144,15 @@ impl Cleaning {
         self.busy.load(Ordering::Relaxed) != 0
     }
 
-    /// Files that wait for readers, before they are cleaned or after.
+    /// Files that were cleaned so far.
+    pub(super) fn cleaned(&self) -> u64 {
+        self.cleaned.load(Ordering::Acquire)
+    }
+
+    /// Files that are being cleaned, or wait for readers, before that or after.
     pub(super) fn waiting(&self) -> u32 {
         let chosen: u32 = self.nodes.iter().map(|victims| victims.chosen.load(Ordering::Acquire)).sum();
-        self.retired.load(Ordering::Acquire) + chosen
+        self.retired.load(Ordering::Acquire) + self.busy.load(Ordering::Acquire) + chosen
     }
 
     /// The bell of the first cleaner.
@@ -258,6 +265,7 @@ impl<I: Index> NlogSpine<I> {
     pub(super) fn retire_file(&self, participant: &Participant, zone: ZoneId) {
         let ripe = self.cleaning.ripe.clone();
         self.cleaning.retired.fetch_add(1, Ordering::AcqRel);
+        self.cleaning.cleaned.fetch_add(1, Ordering::AcqRel);
         participant.pin().defer_to_anyone(Box::new(move || ripe.lock().push(zone)));
     }
 
@@ -273,10 +281,11 @@ impl<I: Index> NlogSpine<I> {
     }
 
     /// Ends all files that places are given away in, so that they can be cleaned; tells whether there was
-    /// one. Not while a file is being cleaned: the last zone may be one that its copies go to.
-    pub(super) fn close_files(&self) -> bool {
+    /// one. Not while a file is being cleaned: the last zone may be one that its copies go to. So that is
+    /// waited for, and then it must be `needed` still.
+    pub(super) fn close_files(&self, needed: impl FnOnce() -> bool) -> bool {
         let _nobody_cleans = self.cleaning.all();
-        self.nlog().close_all()
+        needed() && self.nlog().close_all()
     }
 
     /// Frees all files that can be freed, and gives back victims that nobody has begun to clean.

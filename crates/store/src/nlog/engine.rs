@@ -97,7 +97,7 @@ impl<I: Imaged> Engine for NlogSpine<I> {
 
     fn quiesce(&self) -> Result<(), Error> {
         self.give_back();
-        self.close_files();
+        self.close_files(|| true);
         Ok(())
     }
 

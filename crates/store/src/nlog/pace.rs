@@ -79,25 +79,38 @@ impl<I: Index> NlogSpine<I> {
         // It cleans no file that was opened since, or it would move the same records for ever.
         let mut demand = Demand { born_before: self.heap.draw(), ..self.demand() };
         let mut patience = Patience::new(self.region());
-        let mut has_closed = false;
+        let (mut has_closed, mut expected) = (false, self.cleaning.cleaned());
+        // Files whose readers leave give room, and so do tails that copies have gone to.
+        let is_in_need = || self.cleaning.waiting() == 0 && !self.nlog().offers(len, purpose);
         while !self.nlog().offers(len, purpose) {
             match self.step_of_writer(&demand)? {
-                Step::Taken => continue,
+                Step::Taken => {
+                    expected += 1;
+                    continue;
+                }
                 Step::Waits if patience.lasts() => continue,
                 Step::Waits => return Ok(self.nlog().offers(len, purpose)),
                 Step::NothingToDo => {}
             }
             // All dead records may be in files that places are given away in.
-            if !has_closed && self.close_files() {
+            if !has_closed && self.close_files(is_in_need) {
                 has_closed = true;
             } else if demand.least > 1 {
                 demand.least = 1;
             } else if demand.place == u64::MAX {
                 demand.place = len;
             } else {
+                // Others may have moved all records to files that were opened since, and have taken the room
+                // that was made.
+                let has_turned_over = self.cleaning.cleaned() != expected;
+                if has_turned_over {
+                    expected = self.cleaning.cleaned();
+                    demand.born_before = self.heap.draw();
+                    has_closed = false;
+                }
                 // Readers or writers of this moment may hold files back that can be cleaned soon.
                 let is_held_back = self.cleaning.waiting() > 0 || self.nlog().is_closing();
-                if !(is_held_back && patience.lasts()) {
+                if !((is_held_back || has_turned_over) && patience.lasts()) {
                     return Ok(self.nlog().offers(len, purpose));
                 }
             }
@@ -115,7 +128,7 @@ impl<I: Index> NlogSpine<I> {
             match self.step_of_writer(&demand)? {
                 Step::Taken => {}
                 Step::Waits if patience.lasts() => {}
-                Step::NothingToDo if !has_closed && self.close_files() => has_closed = true,
+                Step::NothingToDo if !has_closed && self.close_files(|| true) => has_closed = true,
                 _ => return Ok(self.heap.space().free_zones() > free),
             }
         }
@@ -150,7 +163,7 @@ impl<I: Index> NlogSpine<I> {
             (load(&self.cleaning.freed), load(&self.cleaning.moved))
         };
         let before = counts();
-        self.close_files();
+        self.close_files(|| true);
         // Files that are opened from here on are full of copies.
         let demand = Demand { least: 1, born_before: self.heap.draw(), ..self.demand() };
         let mut patience = Patience::new(self.region());

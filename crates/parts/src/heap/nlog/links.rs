@@ -127,10 +127,14 @@ impl Nlog<'_> {
         parent.sequence == child.sequence && self.is_copy_of(child, parent)
     }
 
-    /// Marks an entry, whose zone keeps its life: it counts no more, but its length stays legible. Durable
-    /// with the next fence.
+    /// Marks an entry: it counts no more, but its length stays legible. Durable with the next fence.
+    ///
+    /// Another cleaner may free its file at this moment. A header with another life says that it was durably
+    /// freed, and then there is nothing to mark. Nor does a mark harm if the zone is reopened after that look:
+    /// it changes bytes that no record of the new life has taken, or none.
     pub fn mark(self, entry: &Entry) {
-        let (life, at) = self.place(entry.reference);
+        let Some(life) = self.life_of_entry(entry) else { return };
+        let at = self.heap.resolve(entry.reference);
         let mut head = [0; HEADER as usize];
         self.heap.region().read_racing(at, &mut head);
         let offset = entry.reference.offset(self.heap.zone_shift());
@@ -142,13 +146,12 @@ impl Nlog<'_> {
 
     /// Makes the mark of another thread, or of an earlier run, durable with the next fence.
     pub fn help(self, marked: Reference) {
-        let (_, at) = self.place(marked);
-        self.heap.region().flush(at, size_of::<u64>() as u64);
+        self.heap.region().flush(self.heap.resolve(marked), size_of::<u64>() as u64);
     }
 
-    fn place(self, reference: Reference) -> (LifeKey, u64) {
-        let zone = reference.zone(self.heap.zone_shift());
-        let (_, life) = self.heap.proved_header(zone).expect("its life was proved, and it has that still");
-        (life, self.heap.resolve(reference))
+    /// The key of the life in which an entry was proved, if its zone still has that.
+    fn life_of_entry(self, entry: &Entry) -> Option<LifeKey> {
+        let (header, life) = self.heap.proved_header(self.zone_of(entry.reference))?;
+        (header.life() == entry.life).then_some(life)
     }
 }

@@ -156,8 +156,10 @@ impl<'h> Nlog<'h> {
         Home { node, cluster: stripe as u32 & (self.files.clusters - 1) }
     }
 
-    /// Gives away a place for a record of `len` bytes, at the tail of its home. If there is no zone or no
-    /// storage for another file, any tail that has room serves, near ones first.
+    /// Gives away a place for a record of `len` bytes, at the tail of its home. While free zones are scarce,
+    /// deletes and moves take room at other tails of the node before they open a file: else each of many
+    /// tails would hold a zone of the reserve. If there is no zone or no storage for a file, any tail that has
+    /// room serves, near ones first.
     ///
     /// # Errors
     /// [`HeapError::Full`] if there is no room for this use; [`HeapError::TooLong`].
@@ -169,20 +171,30 @@ impl<'h> Nlog<'h> {
             return Err(HeapError::TooLong { len, limit });
         }
         let number = (home.node * self.files.clusters + home.cluster) as usize;
-        match self.reserve_at(number, len, purpose) {
-            // The pool is full, or the disk.
-            Err(error) => self.reserve_anywhere(number, len, purpose, error),
-            given => given,
-        }
+        let near = self.files.tails[number].0.lock().as_mut().and_then(|tail| self.offer(tail, len, purpose));
+        if let Some(Ok(spot)) = near { Ok(spot) } else { self.reserve_elsewhere(home, len, purpose) }
     }
 
-    /// A place at this tail, or in another file that replaces it: the tail's has no room, or no storage.
-    #[inline]
-    fn reserve_at(self, number: usize, len: u64, purpose: Use) -> Result<Spot<'h>, HeapError> {
+    /// A place that is not at this tail: it has no room, or no storage.
+    #[cold]
+    fn reserve_elsewhere(self, home: Home, len: u64, purpose: Use) -> Result<Spot<'h>, HeapError> {
+        let (node, clusters) = (home.node as usize, self.files.clusters as usize);
+        let (first, count) = (node * clusters, self.files.tails.len());
+        let is_scarce = purpose != Use::Put && self.heap.space().free_zones() < self.heap.reserve();
+        if is_scarce && let Ok(Some(spot)) = self.reserve_at_any(first..first + clusters, len, purpose) {
+            return Ok(spot);
+        }
+        let number = first + home.cluster as usize;
+        self.reserve_or_open(number, len, purpose).or_else(|full| {
+            let others = (1..count).map(|step| (number + step) % count);
+            self.reserve_at_any(others, len, purpose)?.ok_or(full)
+        })
+    }
+
+    /// A place at this tail, or in another file that replaces it.
+    fn reserve_or_open(self, number: usize, len: u64, purpose: Use) -> Result<Spot<'h>, HeapError> {
         let mut slot = self.files.tails[number].0.lock();
-        if let Some(tail) = slot.as_mut().filter(|tail| self.has_room(tail, len, purpose))
-            && let Ok(spot) = self.give(tail, len)
-        {
+        if let Some(Ok(spot)) = slot.as_mut().and_then(|tail| self.offer(tail, len, purpose)) {
             return Ok(spot);
         }
         self.files.opening.fetch_add(1, Ordering::Relaxed);
@@ -198,30 +210,32 @@ impl<'h> Nlog<'h> {
         spot
     }
 
-    /// A place at any other tail that has room, the next ones first: these are of the same node.
+    /// A place at the first of these tails that has room.
     ///
     /// # Errors
-    /// Why a tail with room has no storage; the error before if none has room.
-    #[cold]
-    fn reserve_anywhere(
+    /// Why a tail with room has no storage.
+    fn reserve_at_any(
         self,
-        number: usize,
+        tails: impl Iterator<Item = usize>,
         len: u64,
         purpose: Use,
-        mut error: HeapError,
-    ) -> Result<Spot<'h>, HeapError> {
-        let count = self.files.tails.len();
-        for step in 1..count {
-            let mut slot = self.files.tails[(number + step) % count].0.lock();
-            match slot.as_mut().filter(|tail| self.has_room(tail, len, purpose)) {
+    ) -> Result<Option<Spot<'h>>, HeapError> {
+        let mut lacks_storage = None;
+        for number in tails {
+            let mut slot = self.files.tails[number].0.lock();
+            match slot.as_mut().and_then(|tail| self.offer(tail, len, purpose)) {
                 None => {}
-                Some(tail) => match self.give(tail, len) {
-                    Ok(spot) => return Ok(spot),
-                    Err(lacks_storage) => error = lacks_storage,
-                },
+                Some(Ok(spot)) => return Ok(Some(spot)),
+                Some(Err(error)) => lacks_storage = Some(error),
             }
         }
-        Err(error)
+        lacks_storage.map_or(Ok(None), Err)
+    }
+
+    /// The next place of a tail, if it has room for this use.
+    #[inline]
+    fn offer(self, tail: &mut Tail, len: u64, purpose: Use) -> Option<Result<Spot<'h>, HeapError>> {
+        self.has_room(tail, len, purpose).then(|| self.give(tail, len))
     }
 
     #[inline]
