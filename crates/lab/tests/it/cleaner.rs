@@ -47,10 +47,14 @@ fn value(number: u64, version: u64) -> [u8; VALUE] {
 fn nothing_is_lost_while_all_compact() {
     const WRITERS: u64 = 4;
     const ROUNDS: u64 = 12;
-    for cleaner in [true, false] {
-        let mut store = store(&options().cleaner(cleaner));
+    // A record of the one takes whole lines.
+    let designs = [(Design::QUIPU, options(), RECORD), (Design::NSTORE, compacted_by(4), RECORD + 64)];
+    for (cleaner, (design, options, record)) in
+        [true, false].into_iter().flat_map(|cleaner| designs.clone().map(|design| (cleaner, design)))
+    {
+        let mut store = store(&options.design(design).cleaner(cleaner));
         // 85 per cent of what puts may use.
-        let keys = ZONES * ZONE / RECORD * 49 / 50 * 85 / 100;
+        let keys = ZONES * ZONE / record * 49 / 50 * 85 / 100;
         std::thread::scope(|scope| {
             for writer in 0..WRITERS {
                 let mut client = store.client();
