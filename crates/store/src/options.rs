@@ -93,6 +93,9 @@ pub struct Options {
     /// The files of Nlog.
     #[doc(hidden)]
     pub files: FileSettings,
+    /// Threads of each node that read for scans, where the pool lies on several.
+    #[doc(hidden)]
+    pub readers: u32,
     /// The cache in DRAM in front of the index.
     #[doc(hidden)]
     pub cache: CacheSize,
@@ -371,6 +374,7 @@ impl Default for Options {
             order: OrderedIndex::default(),
             ordered: false,
             files: FileSettings::default(),
+            readers: 2,
             cache: CacheSize::default(),
             cache_policy: Policy::default(),
             recovery_threads: processors,

@@ -10,6 +10,7 @@ use cost::cost_of;
 use quipu::{Client, Design, Options, Store};
 use quipu_medium::sim::{Cost, SimOptions};
 use quipu_medium::{LINE, Node, Region};
+use std::ops::Bound;
 
 const ZONE: u64 = 256 << 10;
 /// The high water rises by so much.
@@ -71,6 +72,52 @@ fn a_file_takes_a_fence_for_each_step_of_its_life() {
     });
     let (opened, sealed, raised) = (2 * (files - 1), files - 1, files * (ZONE / CHUNK - 1));
     assert_eq!(cost.fences, files * of_file + opened + sealed + raised, "{cost:?}");
+}
+
+/// A scan of records on all nodes, with threads that read near and without: with them no line comes from
+/// another node (section III-E).
+#[test]
+fn scans_read_no_line_of_another_node_if_threads_read_for_them() {
+    for (nodes, design) in [(2, Design::NSTORE), (4, Design::NSTORE), (2, Design::QUIPU)] {
+        let region = Region::sim(SimOptions { len: 64 << 20, nodes, ..SimOptions::default() });
+        let options = Options::new().design(design).zone_size(ZONE).cleaner(false);
+        let options = if design == Design::QUIPU { options.set("order", "on").unwrap() } else { options };
+        Store::create_on(region.clone(), &options).unwrap().close().unwrap();
+        let [read_far, copied] = ["0", "2"].map(|readers| {
+            let options = options.clone().set("readers", readers).unwrap();
+            let store = Store::open_on(region.clone(), &options).unwrap();
+            for node in 0..nodes {
+                region.pin(Node(node)).unwrap();
+                let mut client = store.client();
+                for number in (u64::from(node)..800).step_by(usize::from(nodes)) {
+                    client.put(&number.to_be_bytes(), &[number as u8; 1000]).unwrap();
+                }
+            }
+            region.pin(Node(1)).unwrap();
+            let client = store.client();
+            let guard = client.pin();
+            let expected = |number: u64| (number.to_be_bytes().to_vec(), vec![number as u8; 1000]);
+            let owned = |pair: Result<quipu::KeyValue<'_>, quipu::Error>| {
+                let (key, value) = pair.unwrap();
+                (key.into_owned(), value.into_owned())
+            };
+            let cost = cost_of(&store, || {
+                let all = || guard.range(Bound::Unbounded, Bound::Unbounded).unwrap();
+                assert!(all().map(owned).eq((0..800).map(expected)));
+                assert!(all().rev().map(owned).eq((0..800).rev().map(expected)));
+            });
+            assert_eq!(region.current_node(), Some(Node(1)));
+            let far = 1.0 - 1.0 / f64::from(nodes);
+            let expected = if readers == "0" { 0.0 } else { 1600.0 * far };
+            assert_eq!(store.stats().copied_records as f64, expected, "{design}, {nodes} nodes");
+            (cost.remote_lines_read, cost.lines_read)
+        });
+        println!(
+            "{design}, {nodes} nodes: remote lines, and all, without threads {read_far:?}, with {copied:?}"
+        );
+        assert_eq!(copied.0, 0, "{design}, {nodes} nodes");
+        assert!(read_far.0 * u64::from(nodes) >= read_far.1 * u64::from(nodes - 1), "{read_far:?}");
+    }
 }
 
 /// Every key is changed by clients of other nodes than the one that wrote it. Only a cleaner, which marks the

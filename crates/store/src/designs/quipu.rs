@@ -19,7 +19,7 @@ const PARTS: LogParts<HashIndex> = LogParts::of_design().late().eliminating().ca
 
 /// The same with an index that keeps keys in order.
 const ORDERED_PARTS: LogParts<Alex> =
-    LogParts::of_design().late().eliminating().cached().ordered().checkpointed();
+    LogParts::of_design().late().eliminating().cached().ordered().reading_near().checkpointed();
 
 /// How it compacts.
 const TECHNIQUES: Techniques =
@@ -49,7 +49,7 @@ pub(super) const RECIPE: Recipe = Recipe {
                 "the index; on persistent memory and on several nodes, what is read often and lies far",
             ),
         ],
-        can: Capabilities { order_on_request: true, ..PARTS.capabilities() },
+        can: Capabilities { order_on_request: true, reads_near: true, ..PARTS.capabilities() },
     },
     settings: &[],
     object_pools: NO_OBJECTS,

@@ -107,6 +107,9 @@ impl Field for Pacman {
     }
 }
 
+/// The most threads of a node that read for scans.
+const READERS_MAX: u32 = 8;
+
 const SWITCH: Names<bool> = &[("on", true), ("off", false)];
 
 const fn pool(name: &'static str, help: &'static str, field: &'static dyn Field) -> Setting {
@@ -319,6 +322,12 @@ const HANDLE: &[Setting] = &[
         of_handle: Some(|can| can.common_files),
     },
     Setting {
+        name: "readers",
+        help: "threads of each node that read its records for scans from other nodes (NStore, III-E)",
+        field: &Written(|options| &mut options.readers, "0 to 8", |readers| *readers <= READERS_MAX),
+        of_handle: Some(|can| can.reads_near),
+    },
+    Setting {
         name: "cache",
         help: "a cache in DRAM in front of the index, by bytes; auto: in quipu and nstore, 64 MiB on persistent memory and on several nodes (NStore, III-B)",
         field: &Written(
@@ -429,6 +438,7 @@ mod tests {
         ("clusters", "16", &["0", "3", "8192", "many"]),
         ("gc-threshold", "10", &["0", "101", "half"]),
         ("cleaners", "2", &["0", "9"]),
+        ("readers", "0", &["9", "-1"]),
         ("cache", "65536", &["4095", "64M", "on", "-1", "1099511627777"]),
         ("cache-policy", "lru-raf", &["RAF", "fifo"]),
     ];

@@ -7,7 +7,7 @@ use super::{Compactor, Spine, workers_of};
 use crate::engine::site::{How, Opened, Site};
 use crate::options::Twin;
 use crate::points::checkpoint::{self, Loaded};
-use crate::points::{self, Core, RangeOf};
+use crate::points::{self, Core, RangeOf, Readers};
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
@@ -41,6 +41,7 @@ pub(crate) struct LogParts<I: Index> {
     publishes_late: bool,
     eliminates: bool,
     caches: bool,
+    reads_near: bool,
     in_order: Option<RangeOf<I>>,
     checkpoints: Option<Checkpoints<I>>,
 }
@@ -61,6 +62,7 @@ impl<I: Index> LogParts<I> {
             publishes_late: false,
             eliminates: false,
             caches: false,
+            reads_near: false,
             in_order: None,
             checkpoints: None,
         }
@@ -80,6 +82,11 @@ impl<I: Index> LogParts<I> {
     /// This store, with a [cache](points::cache_of) where that pays. Any other has one if it is asked to.
     pub(crate) const fn cached(self) -> LogParts<I> {
         LogParts { caches: true, ..self }
+    }
+
+    /// This store, with threads that read for scans on their nodes (NStore, section III-E).
+    pub(crate) const fn reading_near(self) -> LogParts<I> {
+        LogParts { reads_near: true, ..self }
     }
 
     /// Its capabilities.
@@ -154,6 +161,7 @@ impl<I: Index> LogParts<I> {
                 sizes_in_words: techniques.reduce,
                 verifies: options.verify_reads,
                 cache: points::cache_of(site, self.caches),
+                readers: Readers::of(space, if self.reads_near { options.readers } else { 0 }),
                 in_order: self.in_order,
                 twin: testing.twin,
             },

@@ -36,7 +36,9 @@ impl<I: Index> Engine for Spine<I> {
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
         let bell = self.compactor.bell.clone();
-        vec![cleaner(self, bell, Self::clean_ahead)]
+        let mut jobs = points::reader_jobs(&self);
+        jobs.push(cleaner(self, bell, Self::clean_ahead));
+        jobs
     }
 
     fn clock_bell(&self) -> Option<Arc<Bell>> {
@@ -101,7 +103,7 @@ impl<I: Index> Engine for Spine<I> {
             eliminated_writes: self.elimination.count(),
             ..Stats::default()
         };
-        self.compactor.stalls.counted_in(self.with_cache(stats))
+        self.compactor.stalls.counted_in(self.with_reads(stats))
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {

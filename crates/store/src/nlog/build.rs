@@ -7,7 +7,7 @@ use crate::engine::NO_SALVAGE;
 use crate::engine::site::{How, Opened, Site};
 use crate::options::Twin;
 use crate::points::checkpoint;
-use crate::points::{self, Core};
+use crate::points::{self, Core, Readers};
 use crate::settings::files::FileSettings;
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
@@ -35,6 +35,7 @@ pub(crate) const fn capabilities<I: Imaged + BothWays>() -> Capabilities {
         expiry: true,
         common_files: true,
         caches: true,
+        reads_near: true,
         versions: true,
         lends: true,
         pools_below: Reference::reach(I::WORD_BITS),
@@ -98,6 +99,7 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I) -> NlogSpine<I> {
             sizes_in_words: true,
             verifies: options.verify_reads,
             cache: points::cache_of(site, true),
+            readers: Readers::of(space, options.readers),
             in_order: Some(points::range_of::<I>),
             twin: testing.twin,
         },

@@ -34,7 +34,8 @@ impl<I: Imaged> Engine for NlogSpine<I> {
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
-        self.cleaner_jobs()
+        let readers = points::reader_jobs(&self);
+        self.cleaner_jobs().into_iter().chain(readers).collect()
     }
 
     fn clock_bell(&self) -> Option<Arc<Bell>> {
@@ -84,7 +85,7 @@ impl<I: Imaged> Engine for NlogSpine<I> {
             index_records_read: index.records_read,
             ..Stats::default()
         };
-        self.cleaning.stalls.counted_in(self.with_cache(stats))
+        self.cleaning.stalls.counted_in(self.with_reads(stats))
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {

@@ -3,6 +3,7 @@
 //! Writers take their key out as soon as they hold its stripe ([`Core::forget`]). A reader puts a pair in
 //! with that stripe held, if it is free, and as the index has it then.
 
+use super::near::Readers;
 use super::{Core, Located, Points, reference_of};
 use crate::engine::AT_ONCE;
 use crate::engine::site::Site;
@@ -235,8 +236,9 @@ impl<I: Index> Core<I> {
         }
     }
 
-    /// These numbers with those of the cache.
-    pub(crate) fn with_cache(&self, stats: Stats) -> Stats {
+    /// These numbers with those of the cache and of read threads.
+    pub(crate) fn with_reads(&self, stats: Stats) -> Stats {
+        let stats = Stats { copied_records: self.readers.as_ref().map_or(0, Readers::copied), ..stats };
         let Some(cache) = &self.cache else { return stats };
         let (cache_reads, cache_hits) = cache.reads();
         Stats { cache_bytes: cache.bytes(), cache_reads, cache_hits, ..stats }

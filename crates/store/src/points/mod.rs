@@ -12,6 +12,7 @@ pub(crate) mod checkpoint;
 mod clear;
 mod client;
 mod decide;
+mod near;
 mod proved;
 mod read;
 pub(crate) mod recovery;
@@ -20,6 +21,7 @@ mod value;
 
 pub(crate) use cached::cache_of;
 pub(crate) use client::{Client, RangeOf, Walk, range_of};
+pub(crate) use near::{Readers, reader_jobs};
 pub(crate) use read::{Batch, Points};
 
 use crate::background::Admission;
@@ -51,6 +53,8 @@ pub(crate) struct Core<I: Index> {
     pub(crate) verifies: bool,
     /// The cache in front of the index, if there is one.
     pub(crate) cache: Option<Arc<Cache>>,
+    /// The threads that read for scans on their nodes, if there are any.
+    pub(crate) readers: Option<Readers>,
     /// The ordered walk over its keys, if the index keeps an order.
     pub(crate) in_order: Option<RangeOf<I>>,
     pub(crate) twin: Option<Twin>,

@@ -1,12 +1,14 @@
 //! Keys in order and in reverse, where the index keeps an order.
 
 use super::Core;
+use super::near::{self, Copied};
 use crate::types::error::Error;
 use crate::types::iter::Pair;
 use crate::walk::bounds::{is_above, is_below};
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{BothWays, Index, IndexError};
+use quipu_parts::record::RecordView;
 use std::borrow::Cow;
 use std::ops::Bound;
 
@@ -24,7 +26,7 @@ pub(super) struct Ordered<'g, I: BothWays> {
     front: Option<Walk<I::Scan>>,
     back: Option<Walk<I::ScanBack>>,
     /// The last keys that the front and the back have returned.
-    told: [Option<&'g [u8]>; 2],
+    told: [Option<Cow<'g, [u8]>>; 2],
     /// Words of records that were reported as damaged, so that the other end does not report them again:
     /// their keys prove nothing.
     damaged: Vec<u64>,
@@ -47,7 +49,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             to,
             front: None,
             back: None,
-            told: [None; 2],
+            told: [None, None],
             damaged: Vec::new(),
             ended: false,
         }
@@ -57,28 +59,35 @@ impl<'g, I: BothWays> Ordered<'g, I> {
     #[inline]
     fn advance<const BACK: bool>(&mut self) -> Option<Pair<'g>> {
         while !self.ended {
-            let word = match if BACK { self.back_word() } else { self.front_word() } {
-                Ok(Some(word)) => word,
+            let (word, copied) = match if BACK { self.back_word() } else { self.front_word() } {
+                Ok(Some(found)) => found,
                 Ok(None) => break,
                 Err(error) => {
                     self.ended = true;
                     return Some(Err(error));
                 }
             };
-            let record = match self.core.record_for_pair(self.guard, word) {
-                Ok(record) => record,
+            let found = match copied {
+                None => self.core.record_for_pair(self.guard, word).map(Found::Record),
+                Some(copied) => match copied.transpose() {
+                    Some(pair) => pair.map(Found::Copy),
+                    None => continue,
+                },
+            };
+            let found = match found {
+                Ok(found) => found,
                 // It may lie behind the end, since its key proves nothing.
                 Err(error) if self.is_news(word) => return Some(Err(error)),
                 Err(_) => continue,
             };
             // The bounds are tested before the value: a large value outside of them is neither copied nor
             // proved.
-            let (key, [front, back]) = (record.key, self.told);
+            let (key, [front, back]) = (found.key(), &self.told);
             let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
             let is_beyond = if BACK {
-                !is_above || front.is_some_and(|told| key <= told)
+                !is_above || front.as_ref().is_some_and(|told| *key <= **told)
             } else {
-                !is_below || back.is_some_and(|told| key >= told)
+                !is_below || back.as_ref().is_some_and(|told| *key >= **told)
             };
             if is_beyond {
                 break;
@@ -86,11 +95,15 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             if !(is_above && is_below) {
                 continue;
             }
-            match self.core.pair_of(self.guard, word, &record) {
+            let pair = match found {
+                Found::Record(record) => self.core.pair_of(self.guard, word, &record),
+                Found::Copy((key, value)) => Ok(Some((key.into(), value.into()))),
+            };
+            match pair {
                 Ok(None) => {}
-                Ok(pair) => {
-                    self.told[usize::from(BACK)] = Some(key);
-                    return pair.map(Ok);
+                Ok(Some(pair)) => {
+                    self.told[usize::from(BACK)] = Some(pair.0.clone());
+                    return Some(Ok(pair));
                 }
                 Err(error) if self.is_news(word) => return Some(Err(error)),
                 Err(_) => {}
@@ -109,7 +122,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
     }
 
     #[inline]
-    fn front_word(&mut self) -> Result<Option<u64>, Error> {
+    fn front_word(&mut self) -> Result<Option<Next>, Error> {
         let Ordered { core, guard, from, .. } = self;
         let walk = self.front.get_or_insert_with(|| {
             let start = match from {
@@ -118,16 +131,20 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             };
             Walk::new(core.index.scan_from(start))
         });
-        walk.next(core, |scan, words| core.index.next_words(guard, scan, AT_ONCE, |word| words.push(word)))
+        walk.next(core, |scan, count, words| {
+            core.index.next_words(guard, scan, count, |word| words.push(word))
+        })
     }
 
     #[inline]
-    fn back_word(&mut self) -> Result<Option<u64>, Error> {
+    fn back_word(&mut self) -> Result<Option<Next>, Error> {
         let Ordered { core, guard, to, .. } = self;
         let walk = self
             .back
             .get_or_insert_with(|| Walk::new(core.index.scan_back_from(to.as_ref().map(|key| &**key))));
-        walk.next(core, |scan, words| core.index.prev_words(guard, scan, AT_ONCE, |word| words.push(word)))
+        walk.next(core, |scan, count, words| {
+            core.index.prev_words(guard, scan, count, |word| words.push(word))
+        })
     }
 }
 
@@ -149,28 +166,55 @@ impl<I: BothWays> DoubleEndedIterator for Ordered<'_, I> {
 struct Walk<S> {
     scan: S,
     words: Vec<u64>,
+    /// Copies of records of other nodes, at the positions of their words.
+    copies: Vec<Option<Copied>>,
     next: usize,
+}
+
+/// The word of a key, and the copy of its record if there is one.
+type Next = (u64, Option<Copied>);
+
+/// A pair that is not proved to be within the bounds.
+enum Found<'g> {
+    Record(RecordView<'g>),
+    Copy((Vec<u8>, Vec<u8>)),
+}
+
+impl Found<'_> {
+    fn key(&self) -> &[u8] {
+        match self {
+            Found::Record(record) => record.key,
+            Found::Copy((key, _)) => key,
+        }
+    }
 }
 
 impl<S> Walk<S> {
     fn new(scan: S) -> Walk<S> {
-        Walk { scan, words: Vec::with_capacity(AT_ONCE), next: 0 }
+        Walk { scan, words: Vec::with_capacity(AT_ONCE), copies: Vec::new(), next: 0 }
     }
 
-    /// The word of the next key; `more` adds words, or reports that there are none.
+    /// The next key; `more` adds so many words, or reports that there are none.
     #[inline]
     fn next<I: Index>(
         &mut self,
         core: &Core<I>,
-        more: impl Fn(&mut S, &mut Vec<u64>) -> Result<bool, IndexError>,
-    ) -> Result<Option<u64>, Error> {
+        more: impl Fn(&mut S, usize, &mut Vec<u64>) -> Result<bool, IndexError>,
+    ) -> Result<Option<Next>, Error> {
+        let count = if core.readers.is_some() { near::AT_ONCE } else { AT_ONCE };
         while self.next == self.words.len() {
             self.words.clear();
             self.next = 0;
-            if !more(&mut self.scan, &mut self.words)? {
+            if !more(&mut self.scan, count, &mut self.words)? {
                 return Ok(None);
             }
-            for word in &self.words {
+            if core.readers.is_some() {
+                self.copies = core.copies_from_afar(&self.words);
+            }
+            for (position, word) in self.words.iter().enumerate() {
+                if self.copies.get(position).is_some_and(Option::is_some) {
+                    continue;
+                }
                 if let Some(offset) = core.place_of(*word) {
                     core.region().prefetch(offset);
                     core.region().prefetch(offset + LINE);
@@ -178,7 +222,8 @@ impl<S> Walk<S> {
             }
         }
         let word = self.words[self.next];
+        let copied = self.copies.get_mut(self.next).and_then(Option::take);
         self.next += 1;
-        Ok(Some(word))
+        Ok(Some((word, copied)))
     }
 }

@@ -62,6 +62,8 @@ pub struct Capabilities {
     pub order_on_request: bool,
     /// Whether clients append to common files, one for each node and cluster of keys.
     pub common_files: bool,
+    /// Whether scans may have threads of other nodes read for them.
+    pub reads_near: bool,
     /// Whether each opening chooses a cache in DRAM in front of the index.
     pub caches: bool,
     /// Whether records of one size are updated in place.
@@ -106,6 +108,7 @@ impl Capabilities {
         chooses_order: false,
         order_on_request: false,
         common_files: false,
+        reads_near: false,
         caches: false,
         updates_in_place: false,
         eliminates: false,

@@ -76,6 +76,8 @@ pub struct Stats {
     pub cache_reads: u64,
     /// See [`cache_reads`](Stats::cache_reads).
     pub cache_hits: u64,
+    /// Records that threads of their node have copied for scans of others.
+    pub copied_records: u64,
     /// Splits of the index since open.
     pub index_splits: u64,
     /// Files of levels, below the pool.

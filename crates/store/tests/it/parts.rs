@@ -2,6 +2,7 @@
 
 use quipu::{Design, Error, Options, Store, Topology};
 use std::fs;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 const MIB: u64 = 1 << 20;
@@ -89,6 +90,41 @@ fn a_pool_on_two_nodes_has_a_cache_where_that_is_of_its_design() {
     let store = Store::create(folder.path("one"), &Options::new().size(8 * MIB)).unwrap();
     assert_eq!(store.stats().cache_bytes, 0, "on one node, and a file");
     store.close().unwrap();
+}
+
+/// Its threads are started and ended with the store, and small groups are not worth a request.
+#[test]
+fn scans_of_a_pool_on_two_nodes_have_threads_that_read_for_them() {
+    let folder = Folder::new();
+    let path = folder.path("pool");
+    let options = folder.options("pool").design(Design::NSTORE).cleaner(true);
+    let store = Store::create(&path, &options).unwrap();
+    let expected = |number: u32| (number.to_be_bytes().to_vec(), vec![number as u8; 900]);
+    for number in 0..2000u32 {
+        let mut client = store.client_on((number % 2) as u16).unwrap();
+        client.put(&number.to_be_bytes(), &expected(number).1).unwrap();
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let client = store.client();
+                let guard = client.pin();
+                let pairs = guard.range(Bound::Unbounded, Bound::Unbounded).unwrap();
+                let owned =
+                    pairs.map(Result::unwrap).map(|(key, value)| (key.into_owned(), value.into_owned()));
+                assert!(owned.eq((0..2000).map(expected)));
+            });
+        }
+    });
+    assert!(store.stats().copied_records >= 1000, "{:?}", store.stats());
+    store.close().unwrap();
+    // Without its own threads a scan reads for itself.
+    for options in [opening().cleaner(false), opening().design(Design::NSTORE).set("readers", "0").unwrap()] {
+        let store = Store::open(&path, &options).unwrap();
+        let client = store.client();
+        assert_eq!(client.pin().range(Bound::Unbounded, Bound::Unbounded).unwrap().count(), 2000);
+        assert_eq!(store.stats().copied_records, 0);
+    }
 }
 
 #[test]

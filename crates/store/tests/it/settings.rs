@@ -126,6 +126,7 @@ fn a_setting_of_a_handle_holds_for_it_alone() {
                 "cache" => vec!["auto", "off", "65536"],
                 "clusters" => vec!["1", "4096"],
                 "gc-threshold" => vec!["1", "100"],
+                "readers" => vec!["0", "8"],
                 "cleaners" => vec!["1", "8"],
                 _ => values.split(" or ").collect(),
             };

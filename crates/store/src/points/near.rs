@@ -1,0 +1,233 @@
+//! Local read threads (NStore, section III-E, "Scan"): a scan has records of other nodes read for it by
+//! threads of those nodes, which copy them. So no line of persistent memory goes over the link of the nodes
+//! but through a copy in DRAM.
+//!
+//! A request owns its words, and its answer the copies. So a thread that ends, in any way, drops the requests
+//! that it has, and the scan reads these records itself. The scan waits until all answers are there or have
+//! been dropped. Its pin keeps the records from reuse meanwhile.
+
+use super::{Core, Points};
+use crate::background::{Bell, Job, Progress};
+use crate::engine::Engine;
+use crate::types::error::Error;
+use quipu_medium::{MediumKind, Node};
+use quipu_parts::epoch::{Guard, Participant};
+use quipu_parts::heap::SizedReference;
+use quipu_parts::index::Index;
+use quipu_parts::space::Space;
+use quipu_parts::sync::SpinLock;
+use std::hint;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::time::Duration;
+
+/// Words that a scan takes from the index at a time, so that groups are worth a request.
+pub(super) const AT_ONCE: usize = 128;
+
+/// Bytes of a group of records at least: below that, the request costs more than the reads (figure 9b of the
+/// paper, for values of 8 bytes).
+const LEAST_GROUP: u64 = 8 << 10;
+
+/// Requests that wait for a thread at most; beyond them, scans read for themselves.
+const WAITING: usize = 16;
+
+/// Looks of a thread for another request before it sleeps.
+const LOOKS: u32 = 2000;
+
+/// How long a scan waits before it calls a thread again, which may have fallen asleep at the first call.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// A copy of a pair; nothing for a key that has expired.
+pub(super) type Copied = Result<Option<(Vec<u8>, Vec<u8>)>, Error>;
+
+/// Words of one node, with their positions among those of a scan.
+type Group = Vec<(usize, u64)>;
+
+/// The copies of a group, at their positions.
+type Answer = Vec<(usize, Copied)>;
+
+struct Request {
+    group: Group,
+    answer: Sender<Answer>,
+}
+
+/// The local read threads of a store.
+pub(crate) struct Readers {
+    nodes: Vec<NodeReaders>,
+    /// Pairs that they have copied.
+    copied: AtomicU64,
+}
+
+struct NodeReaders {
+    node: Node,
+    threads: Vec<Thread>,
+    /// The thread that had the last request.
+    last: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Thread {
+    bell: Arc<Bell>,
+    /// Where it takes requests from, once it was started.
+    queue: SpinLock<Option<SyncSender<Request>>>,
+}
+
+impl Readers {
+    /// So many threads for each node; none for a pool on one node.
+    pub(crate) fn of(space: &Space, each: u32) -> Option<Readers> {
+        if each == 0 || !space.is_spread() {
+            return None;
+        }
+        let threads = || (0..each).map(|_| Thread::default()).collect();
+        let of_node = |node| NodeReaders { node, threads: threads(), last: AtomicUsize::new(0) };
+        Some(Readers { nodes: space.nodes().into_iter().map(of_node).collect(), copied: AtomicU64::new(0) })
+    }
+
+    /// Pairs that they have copied so far.
+    pub(super) fn copied(&self) -> u64 {
+        self.copied.load(Ordering::Relaxed)
+    }
+}
+
+impl NodeReaders {
+    /// Hands a group to the next thread.
+    ///
+    /// # Errors
+    /// The group, if that thread is gone or has enough to do.
+    fn hand_over(&self, group: Group, answer: &Sender<Answer>) -> Result<&Bell, Group> {
+        let thread = &self.threads[self.last.fetch_add(1, Ordering::Relaxed) % self.threads.len()];
+        let request = Request { group, answer: answer.clone() };
+        match thread.queue.lock().as_ref() {
+            None => Err(request.group),
+            Some(queue) => match queue.try_send(request) {
+                Ok(()) => Ok(&thread.bell),
+                Err(mpsc::TrySendError::Full(request) | mpsc::TrySendError::Disconnected(request)) => {
+                    Err(request.group)
+                }
+            },
+        }
+    }
+}
+
+impl<I: Index> Core<I> {
+    /// Copies of the records of other nodes that a scan has before it, at the positions of their words.
+    /// Nothing for those that the scan is to read itself.
+    pub(super) fn copies_from_afar(&self, words: &[u64]) -> Vec<Option<Copied>> {
+        let mut copies = Vec::new();
+        let (Some(readers), Some(here)) = (&self.readers, self.region().current_node()) else {
+            return copies;
+        };
+        copies.resize_with(words.len(), || None);
+        let groups = readers.nodes.iter().filter(|readers| readers.node != here);
+        let groups = groups.map(|readers| (readers, self.group_of(readers.node, words)));
+        let groups = groups.filter(|(_, group)| self.is_worth_it(group));
+        let answers = match self.region().kind() {
+            // There no job has a thread.
+            MediumKind::Sim => self.read_in_their_place(here, groups),
+            _ => self.read_by_threads(groups),
+        };
+        for (position, copied) in answers.into_iter().flatten() {
+            readers.copied.fetch_add(1, Ordering::Relaxed);
+            copies[position] = Some(copied);
+        }
+        copies
+    }
+
+    fn group_of(&self, node: Node, words: &[u64]) -> Group {
+        let space = self.heap.space();
+        let zone = |word: &u64| super::reference_of(*word).zone(self.heap.zone_shift());
+        let is_there = |(_, word): &(usize, u64)| {
+            space.checked_zone_offset(zone(word)).is_some() && space.zone_node(zone(word)) == node
+        };
+        words.iter().copied().enumerate().filter(is_there).collect()
+    }
+
+    fn is_worth_it(&self, group: &Group) -> bool {
+        // A word omits the length of a long record.
+        let len = |word| SizedReference::from_word(word).record_len().unwrap_or(LEAST_GROUP);
+        self.sizes_in_words && group.iter().map(|(_, word)| len(*word)).sum::<u64>() >= LEAST_GROUP
+    }
+
+    fn read_by_threads<'r>(&self, groups: impl Iterator<Item = (&'r NodeReaders, Group)>) -> Vec<Answer> {
+        let (answer, answers) = mpsc::channel();
+        let called: Vec<&Bell> =
+            groups.filter_map(|(readers, group)| readers.hand_over(group, &answer).ok()).collect();
+        drop(answer);
+        let call = || {
+            for bell in &called {
+                bell.ring();
+            }
+        };
+        call();
+        let mut all = Vec::with_capacity(called.len());
+        loop {
+            match answers.recv_timeout(PATIENCE) {
+                Ok(answer) => all.push(answer),
+                Err(RecvTimeoutError::Timeout) => call(),
+                Err(RecvTimeoutError::Disconnected) => return all,
+            }
+        }
+    }
+
+    /// The work of the threads, done by the caller on each of their nodes.
+    fn read_in_their_place<'r>(
+        &self,
+        here: Node,
+        groups: impl Iterator<Item = (&'r NodeReaders, Group)>,
+    ) -> Vec<Answer> {
+        let participant = self.epochs.register();
+        let answer = |(readers, group): (&NodeReaders, Group)| {
+            let _ = self.region().pin(readers.node);
+            self.copy_group(&participant, &group)
+        };
+        let answers = groups.map(answer).collect();
+        let _ = self.region().pin(here);
+        answers
+    }
+
+    fn copy_group(&self, participant: &Participant, group: &Group) -> Answer {
+        let guard = participant.pin();
+        group.iter().map(|(position, word)| (*position, self.copy_pair(&guard, *word))).collect()
+    }
+
+    fn copy_pair(&self, guard: &Guard<'_>, word: u64) -> Copied {
+        let record = self.record_for_pair(guard, word)?;
+        let pair = self.pair_of(guard, word, &record)?;
+        Ok(pair.map(|(key, value)| (key.into_owned(), value.into_owned())))
+    }
+}
+
+/// The local read threads of a walk, each on its node.
+pub(crate) fn reader_jobs<W: Points + Engine + 'static>(walk: &Arc<W>) -> Vec<Job> {
+    let nodes = walk.core().readers.iter().flat_map(|readers| readers.nodes.iter());
+    let threads = nodes.flat_map(|readers| readers.threads.iter().map(|thread| (readers.node, thread)));
+    let job = |(node, thread): (Node, &Thread)| {
+        let (queue, requests) = mpsc::sync_channel(WAITING);
+        *thread.queue.lock() = Some(queue);
+        let (walk, participant, mut is_at_home) = (walk.clone(), walk.core().epochs.register(), false);
+        let step = move || {
+            if !std::mem::replace(&mut is_at_home, true) {
+                // Where the node has no processors, it reads from another one.
+                let _ = walk.core().region().pin(node);
+            }
+            serve(walk.core(), &participant, &requests)
+        };
+        Job { name: "quipu-reader", bell: thread.bell.clone(), step: Box::new(step) }
+    };
+    threads.map(job).collect()
+}
+
+/// Answers a request.
+fn serve<I: Index>(core: &Core<I>, participant: &Participant, requests: &Receiver<Request>) -> Progress {
+    for _ in 0..LOOKS {
+        let Ok(Request { group, answer }) = requests.try_recv() else {
+            hint::spin_loop();
+            continue;
+        };
+        // The scan waits for the answer, or has panicked.
+        let _ = answer.send(core.copy_group(participant, &group));
+        return Progress::More;
+    }
+    Progress::Enough
+}
