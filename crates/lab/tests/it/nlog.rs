@@ -8,7 +8,7 @@ use crate::shared::cost;
 
 use cost::cost_of;
 use quipu::{Client, Design, Options, Store};
-use quipu_medium::sim::{Cost, SimOptions};
+use quipu_medium::sim::{Cost, SimOptions, sched};
 use quipu_medium::{LINE, Node, Region};
 use std::ops::Bound;
 
@@ -117,6 +117,51 @@ fn scans_read_no_line_of_another_node_if_threads_read_for_them() {
         );
         assert_eq!(copied.0, 0, "{design}, {nodes} nodes");
         assert!(read_far.0 * u64::from(nodes) >= read_far.1 * u64::from(nodes - 1), "{read_far:?}");
+    }
+}
+
+/// Recovery reads each line of a record once, on its node (section III-G).
+#[test]
+fn recovery_reads_every_line_once_and_on_its_node() {
+    const KEYS: u64 = 2000;
+    for nodes in [2, 4] {
+        let region = Region::sim(SimOptions { len: 64 << 20, nodes, ..SimOptions::default() });
+        let options = Options::new().design(Design::NSTORE).zone_size(ZONE).cleaner(false);
+        let store = Store::create_on(region.clone(), &options).unwrap();
+        for node in 0..nodes {
+            region.pin(Node(node)).unwrap();
+            let mut client = store.client();
+            for number in (u64::from(node)..KEYS).step_by(usize::from(nodes)) {
+                client.put(&key(number), &[7; 1000]).unwrap();
+            }
+        }
+        let files = store.stats().zones - store.stats().free_zones;
+        // Without a close.
+        drop(store);
+        let mut cost = Cost::default();
+        let open = || {
+            let options = options.clone().recovery_threads(usize::from(nodes));
+            let before = region.simulator().unwrap().cost();
+            let store = Store::open_on(region.clone(), &options).unwrap();
+            cost = region.simulator().unwrap().cost() - before;
+            assert_eq!(store.stats().records, KEYS);
+        };
+        sched::run(1, vec![Box::new(open)]).unwrap();
+        // Each open file is read up to its high water.
+        let most = KEYS * lines(1000) + (files + 1) * (CHUNK / LINE);
+        assert!(
+            (KEYS * lines(1000)..most).contains(&cost.lines_read),
+            "{nodes} nodes, {files} files: {cost:?}"
+        );
+        // The opener, on the first node, looks at the table of all zones, and at zones that are free.
+        for from in 0..usize::from(nodes) {
+            for to in (0..usize::from(nodes)).filter(|to| *to != from) {
+                let zones = 256 / u64::from(nodes);
+                let allowed = if from == 0 { 6 * zones } else { 0 };
+                let read = cost.read_by_nodes[from][to];
+                assert!(read <= allowed, "{nodes} nodes: {read} lines of node {to} read from node {from}");
+            }
+        }
     }
 }
 

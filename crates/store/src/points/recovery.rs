@@ -3,6 +3,7 @@
 use super::{Core, TOMBSTONE, reference_of};
 use crate::background;
 use crate::types::error::{DamagedPlace, Error};
+use quipu_medium::Node;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::{ScanError, Shard};
 use quipu_parts::index::Index;
@@ -18,7 +19,8 @@ pub(crate) trait Findings: Default + Send {
 
 impl<I: Index> Core<I> {
     /// Scans zones by so many threads, each zone by one call of `scan`, and merges the findings. `progress`
-    /// is told the zones done and in all.
+    /// is told the zones done and in all. Threads scan where the zones are (NStore, section III-G); a single
+    /// one stays where it is.
     pub(crate) fn scan_zones<F: Findings>(
         &self,
         zones: &[ZoneId],
@@ -26,20 +28,31 @@ impl<I: Index> Core<I> {
         progress: &(dyn Fn(usize, usize) + Sync),
         scan: impl Fn(&Guard<'_>, Shard, ZoneId, &mut F) -> Result<(), Error> + Sync,
     ) -> Result<F, Error> {
-        let next = AtomicUsize::new(0);
-        let (all, failure) = (SpinLock::new(F::default()), SpinLock::new(None));
-        background::in_parallel(threads.clamp(1, zones.len().max(1)), |_| {
+        let nodes = self.heap.space().nodes();
+        let of_node = |node: &Node| {
+            let own = zones.iter().filter(|zone| self.heap.space().zone_node(**zone) == *node);
+            (*node, own.copied().collect::<Vec<_>>(), AtomicUsize::new(0))
+        };
+        let queues: Vec<_> = nodes.iter().map(of_node).collect();
+        let (done, all, failure) = (AtomicUsize::new(0), SpinLock::new(F::default()), SpinLock::new(None));
+        let threads = threads.clamp(1, zones.len().max(1));
+        background::in_parallel(threads, |thread| {
             let participant = self.epochs.register();
             let shard = self.heap.shard();
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(zone) = zones.get(number) else { break };
-                let mut findings = F::default();
-                if let Err(error) = scan(&participant.pin(), shard, *zone, &mut findings) {
-                    failure.lock().get_or_insert(error);
+            let (before, after) = queues.split_at(thread % queues.len());
+            for (node, zones_of_node, next) in after.iter().chain(before) {
+                if threads > 1 {
+                    // Where the node has no processors, its zones are scanned from another one.
+                    let _ = self.region().pin(*node);
                 }
-                all.lock().merge(findings);
-                progress(number + 1, zones.len());
+                while let Some(zone) = zones_of_node.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let mut findings = F::default();
+                    if let Err(error) = scan(&participant.pin(), shard, *zone, &mut findings) {
+                        failure.lock().get_or_insert(error);
+                    }
+                    all.lock().merge(findings);
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, zones.len());
+                }
             }
         });
         match failure.lock().take() {

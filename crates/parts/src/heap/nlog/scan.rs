@@ -10,7 +10,7 @@ use super::marks::{Mark, read};
 use super::place::{Nlog, taken};
 use crate::heap::Reference;
 use crate::heap::segments::{FIRST_RECORD, ScanError, SegmentInfo};
-use crate::record::{HEADER, Kind, RecordError, RecordView};
+use crate::record::{Kind, RecordError, RecordView};
 use crate::space::ZoneId;
 use quipu_medium::LINE;
 use std::ops::Range;
@@ -157,9 +157,6 @@ impl<'b> FileScan<'_, 'b> {
         let reference = Reference::new(zone, offset, self.nlog.heap.zone_shift());
         let proved = RecordView::certified(bytes, certifier, life, offset);
         let stated = RecordView::stated_len(bytes).unwrap_or(0);
-        let read = if proved.is_ok() { stated } else { HEADER };
-        let start = self.nlog.heap.space().zone_offset(zone);
-        self.nlog.heap.region().note_read(start + offset, read.min(bytes.len() as u64));
         let len = taken(stated);
         let item = match proved {
             Ok(record) if record.kind() == Kind::Void => Item::Void { reference, len },
