@@ -86,9 +86,16 @@ impl<'g> Block<'g> {
     /// The word was read from a slot by a thread that is pinned, and stays so during `'g`.
     #[inline]
     pub(super) unsafe fn tagged(word: *mut Head, hash: u64) -> Option<Block<'g>> {
-        if word.addr() & !ADDRESS != tag(hash) {
-            return None;
-        }
+        // SAFETY: forwarded.
+        if word.addr() & !ADDRESS == tag(hash) { unsafe { Block::of_word(word) } } else { None }
+    }
+
+    /// The block that a slot names, if it names one.
+    ///
+    /// # Safety
+    /// As for [`tagged`](Block::tagged).
+    #[inline]
+    pub(super) unsafe fn of_word(word: *mut Head) -> Option<Block<'g>> {
         let head = NonNull::new(word.map_addr(|address| address & ADDRESS))?;
         Some(Block { head, reachable: PhantomData })
     }
@@ -106,6 +113,12 @@ impl<'g> Block<'g> {
 
     pub(super) fn node(self) -> u16 {
         self.head().node
+    }
+
+    /// Its bytes.
+    pub(super) fn size(self) -> u64 {
+        let (key, value) = self.pair();
+        layout(key.len(), value.len()).size() as u64
     }
 
     #[inline]

@@ -55,6 +55,16 @@ impl Bucket {
         })
     }
 
+    /// The pairs, with their hashes.
+    pub(super) fn places<'g>(&'g self, _guard: &'g Guard<'_>) -> impl Iterator<Item = (Place, u64)> + 'g {
+        self.slots.iter().enumerate().filter_map(|(slot, own)| {
+            let word = own.load(Ordering::Acquire);
+            // SAFETY: as in `find`.
+            let block = unsafe { Block::of_word(word) }?;
+            Some((Place { slot, word }, block.hash()))
+        })
+    }
+
     /// Takes a pair out, and returns its word; `None` if another thread has.
     pub(super) fn take(&self, place: Place) -> Option<*mut Head> {
         self.change(place, std::ptr::null_mut()).then_some(place.word)

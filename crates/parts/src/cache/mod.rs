@@ -20,6 +20,7 @@
 
 mod block;
 mod bucket;
+mod periodic;
 mod policy;
 mod pulse;
 
@@ -30,6 +31,7 @@ use crate::epoch::Guard;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use block::{Block, Evicted, TAG_BITS};
 use bucket::{Bucket, Place};
+use periodic::Periodic;
 use policy::Weights;
 use pulse::{Pulse, Turn};
 use quipu_medium::arch::prefetch;
@@ -115,6 +117,8 @@ pub struct Cache {
     /// Where the next pair is looked for that is to go for one of another bucket.
     hand: AtomicU32,
     pulse: Pulse,
+    /// The keys that a policy admits, if it does not admit all.
+    periodic: Option<Periodic>,
 }
 
 impl Cache {
@@ -133,6 +137,7 @@ impl Cache {
             live: AtomicU64::new(0),
             hand: AtomicU32::new(0),
             pulse: Pulse::new(settings.window),
+            periodic: policy.has_periods().then(Periodic::default),
         }
     }
 
@@ -208,6 +213,9 @@ impl Cache {
             return;
         }
         let policy = self.settings.policy;
+        if !self.admits(guard, item.hash, size) {
+            return;
+        }
         if self.live.load(Ordering::Relaxed) + size > self.room {
             self.make_room(guard);
         }
@@ -236,6 +244,20 @@ impl Cache {
         bucket.note(place, policy, self.weights.of(item.node, reader), true);
     }
 
+    /// Notes a sampled read for a policy of periods, of a pair with so many bytes. Whether the pair may be
+    /// cached now; any other policy admits all.
+    fn admits(&self, guard: &Guard<'_>, hash: u64, size: u64) -> bool {
+        let Some(periodic) = &self.periodic else { return true };
+        if let Some(hot) = periodic.note(hash, (self.room / size) as usize) {
+            for bucket in &self.buckets {
+                bucket.places(guard).filter(|(_, hash)| !hot.contains(hash)).for_each(|(place, _)| {
+                    self.evict(guard, bucket, place);
+                });
+            }
+        }
+        periodic.is_hot(hash)
+    }
+
     /// Takes out the pair that is worth least of some buckets.
     fn make_room(&self, guard: &Guard<'_>) {
         /// Buckets to choose from, and those that are looked at for them.
@@ -252,7 +274,8 @@ impl Cache {
     }
 
     /// Notes a sampled hit by a reader on this node.
-    pub fn note_hit(&self, hit: &Hit<'_>, reader: u16) {
+    pub fn note_hit(&self, guard: &Guard<'_>, hit: &Hit<'_>, reader: u16) {
+        self.admits(guard, hit.block.hash(), hit.block.size());
         let weight = self.weights.of(hit.block.node(), reader);
         hit.bucket.note(hit.place, self.settings.policy, weight, false);
     }

@@ -29,6 +29,8 @@ pub enum Policy {
     Lru,
     /// The last read of a pair and its weight: GreedyDual.
     LruRaf,
+    /// The keys that were read most in the last period (Nap, as in section V-D).
+    Nap,
 }
 
 /// The weight of a read, by the node of the pair and that of the reader.
@@ -48,7 +50,7 @@ impl Weights {
             let ratio = match policy {
                 Policy::Raf | Policy::LruRaf => read / OWN_READ,
                 Policy::RafNet => (read - HIT) / (OWN_READ - HIT),
-                Policy::Lfu | Policy::Lru => 1.0,
+                Policy::Lfu | Policy::Lru | Policy::Nap => 1.0,
             };
             (UNIT * ratio).round() as u16
         };
@@ -70,7 +72,9 @@ impl Policy {
     /// 16 bits means that all of the bucket are halved.
     pub(super) fn worth(self, before: Option<u16>, weight: u16, level: u16) -> u32 {
         match self {
-            Policy::Raf | Policy::RafNet | Policy::Lfu => u32::from(before.unwrap_or(0)) + u32::from(weight),
+            Policy::Raf | Policy::RafNet | Policy::Lfu | Policy::Nap => {
+                u32::from(before.unwrap_or(0)) + u32::from(weight)
+            }
             Policy::Lru => u32::from(level) + 1,
             Policy::LruRaf => u32::from(level) + u32::from(weight),
         }
@@ -86,8 +90,13 @@ impl Policy {
         self == Policy::LruRaf
     }
 
+    /// Whether it admits the keys of the last period alone.
+    pub(super) fn has_periods(self) -> bool {
+        self == Policy::Nap
+    }
+
     /// Whether worths tell how often pairs are read, so that equal ones mean that all are read alike.
     pub(super) fn counts_reads(self) -> bool {
-        matches!(self, Policy::Raf | Policy::RafNet | Policy::Lfu)
+        matches!(self, Policy::Raf | Policy::RafNet | Policy::Lfu | Policy::Nap)
     }
 }

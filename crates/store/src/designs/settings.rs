@@ -339,7 +339,7 @@ const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "cache-policy",
-        help: "raf: reads weighed by the way to their node; raf-net: by what a hit saves; lfu: reads; lru: the last read; lru-raf: the last read, weighed (NStore, III-B)",
+        help: "raf: reads weighed by the way to their node; raf-net: by what a hit saves; lfu: reads; lru: the last read; lru-raf: the last read, weighed; nap: the keys that were read most in the last period (NStore, III-B, V-D)",
         field: &Named(
             |options| &mut options.cache_policy,
             &[
@@ -348,6 +348,7 @@ const HANDLE: &[Setting] = &[
                 ("lfu", Policy::Lfu),
                 ("lru", Policy::Lru),
                 ("lru-raf", Policy::LruRaf),
+                ("nap", Policy::Nap),
             ],
         ),
         of_handle: Some(|can| can.caches),
