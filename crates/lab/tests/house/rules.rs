@@ -31,6 +31,11 @@ pub const SEAM_EXCEPTIONS: &[(&str, &str, &str)] = &[
         "what a thread drops while it unwinds has not come to its end; a simulated run unwinds the same way",
     ),
     (
+        "crates/store/src/points/near.rs",
+        "std::sync::mpsc",
+        "hands work to threads of the background, which a simulated run does not have",
+    ),
+    (
         "crates/store/src/options.rs",
         "std::thread::available_parallelism",
         "the default of a setting, read before there is a store; a simulated run sets it",

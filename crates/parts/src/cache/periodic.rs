@@ -1,4 +1,4 @@
-//! The hot set of Nap (Wang et al., OSDI 2021), with which NStore compares its cache (section V-D): the keys
+//! The hot set of Nap (Wang et al., OSDI 2021), with which NStore compares its cache (section V-D). The keys
 //! that were read most in one period are cached in the next, and the set changes as a whole.
 //!
 //! It is a baseline. Here it counts sampled reads, as the other policies do. Nap's views of hot keys in each

@@ -5,13 +5,14 @@
 //! lists the settings of its pools by the parts that have them. The settings of handles follow from the
 //! capabilities of the design.
 
+mod handle;
+
 use crate::designs::{Capabilities, Design};
-use crate::options::{CacheSize, Merging, Options, OrderedIndex};
-use crate::settings::files::{CLEANERS_MAX, CLUSTERS_MAX};
+use crate::options::Options;
 use crate::settings::offset_map::NodePlace;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::error::Error;
-use quipu_parts::cache::{BUDGETS, Policy};
+use handle::HANDLE;
 use quipu_parts::heap::slots::{LockKind, MAX_PAGES, PAGE_UNIT, TieBreak};
 use quipu_parts::index::buckets::BUCKETS_MAX;
 use quipu_parts::index::cceh::CcehSettings;
@@ -106,9 +107,6 @@ impl Field for Pacman {
         Some(())
     }
 }
-
-/// The most threads of a node that read for scans.
-const READERS_MAX: u32 = 8;
 
 const SWITCH: Names<bool> = &[("on", true), ("off", false)];
 
@@ -251,108 +249,6 @@ pub(crate) const TABLE: &[Setting] = &[
         "whether the index grows, a bucket at a time; the paper's does not, and its chains get longer (2)",
         &Named(|options| &mut options.table.grow, SWITCH),
     ),
-];
-
-/// The settings of handles.
-const HANDLE: &[Setting] = &[
-    Setting {
-        name: "eliminate",
-        help: "of two puts that meet at a key one may return for the other (3.3)",
-        field: &Named(|options| &mut options.eliminate, SWITCH),
-        of_handle: Some(|can| can.eliminates),
-    },
-    Setting {
-        name: "late",
-        help: "the index learns of a put with later writes of its client; off: before it returns",
-        field: &Named(|options| &mut options.late, SWITCH),
-        of_handle: Some(|can| can.publishes_late),
-    },
-    Setting {
-        name: "merge",
-        help: "direct: writes go into the Global Index; key: into an index of their memtable, which the cleaner merges when that is full; off: it is merged for a dump (3.3)",
-        field: &Named(
-            |options| &mut options.merging,
-            &[("direct", Merging::Direct), ("key", Merging::Key), ("off", Merging::Off)],
-        ),
-        of_handle: Some(|can| can.levels),
-    },
-    Setting {
-        name: "index",
-        help: "masstree: has whole keys; alex: c-ALEX, a learned index, has their first bytes, and is faster (NStore, IV)",
-        field: &Named(
-            |options| &mut options.order,
-            &[("masstree", OrderedIndex::Masstree), ("alex", OrderedIndex::Alex)],
-        ),
-        of_handle: Some(|can| can.chooses_order),
-    },
-    Setting {
-        name: "order",
-        help: "on: keys have an order, by c-ALEX in place of the hash index",
-        field: &Named(|options| &mut options.ordered, SWITCH),
-        of_handle: Some(|can| can.order_on_request),
-    },
-    Setting {
-        name: "clusters",
-        help: "clusters of keys that have files of their own on a node, fewer where the pool has few zones (NStore, III-C)",
-        field: &Written(
-            |options| &mut options.files.clusters,
-            "a power of two, at most 4096",
-            |clusters| clusters.is_power_of_two() && *clusters <= CLUSTERS_MAX,
-        ),
-        of_handle: Some(|can| can.common_files),
-    },
-    Setting {
-        name: "gc-threshold",
-        help: "per cent of a file that must be dead before it is cleaned ahead of need (NStore, III-F)",
-        field: &Written(
-            |options| &mut options.files.gc_threshold,
-            "1 to 100",
-            |percent| (1..=100).contains(percent),
-        ),
-        of_handle: Some(|can| can.common_files),
-    },
-    Setting {
-        name: "cleaners",
-        help: "cleaners at a time on each node (NStore, III-F)",
-        field: &Written(
-            |options| &mut options.files.cleaners,
-            "1 to 8",
-            |cleaners| (1..=CLEANERS_MAX).contains(cleaners),
-        ),
-        of_handle: Some(|can| can.common_files),
-    },
-    Setting {
-        name: "readers",
-        help: "threads of each node that read its records for scans from other nodes (NStore, III-E)",
-        field: &Written(|options| &mut options.readers, "0 to 8", |readers| *readers <= READERS_MAX),
-        of_handle: Some(|can| can.reads_near),
-    },
-    Setting {
-        name: "cache",
-        help: "a cache in DRAM in front of the index, by bytes; auto: in quipu and nstore, 64 MiB on persistent memory and on several nodes (NStore, III-B)",
-        field: &Written(
-            |options| &mut options.cache,
-            "auto, off, or bytes from 4096 on",
-            |size| !matches!(size, CacheSize::Bytes(bytes) if !BUDGETS.contains(bytes)),
-        ),
-        of_handle: Some(|can| can.caches),
-    },
-    Setting {
-        name: "cache-policy",
-        help: "raf: reads weighed by the way to their node; raf-net: by what a hit saves; lfu: reads; lru: the last read; lru-raf: the last read, weighed; nap: the keys that were read most in the last period (NStore, III-B, V-D)",
-        field: &Named(
-            |options| &mut options.cache_policy,
-            &[
-                ("raf", Policy::Raf),
-                ("raf-net", Policy::RafNet),
-                ("lfu", Policy::Lfu),
-                ("lru", Policy::Lru),
-                ("lru-raf", Policy::LruRaf),
-                ("nap", Policy::Nap),
-            ],
-        ),
-        of_handle: Some(|can| can.caches),
-    },
 ];
 
 impl Setting {

@@ -8,7 +8,7 @@ use crate::engine::site::{How, Opened, Site};
 use crate::options::Twin;
 use crate::points::checkpoint;
 use crate::points::{self, Core, Readers};
-use crate::settings::files::FileSettings;
+use crate::settings::files::{CLUSTERS_MAX, FileSettings};
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 /// Share of the zones, as a divisor, that puts leave to deletes and to cleaning.
 const RESERVE_DIVISOR: u32 = 50;
+
+const _: () = assert!(CLUSTERS_MAX as usize <= STRIPES);
 
 /// Bytes of a zone at least, unless another size is asked for.
 const LEAST_ZONE: u64 = 64 << 10;

@@ -19,7 +19,7 @@ use quipu_parts::sync::SpinLock;
 use std::hint;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// Words that a scan takes from the index at a time, so that groups are worth a request.
@@ -49,7 +49,7 @@ type Answer = Vec<(usize, Copied)>;
 
 struct Request {
     group: Group,
-    answer: Sender<Answer>,
+    answer: mpsc::Sender<Answer>,
 }
 
 /// The local read threads of a store.
@@ -70,7 +70,7 @@ struct NodeReaders {
 struct Thread {
     bell: Arc<Bell>,
     /// Where it takes requests from, once it was started.
-    queue: SpinLock<Option<SyncSender<Request>>>,
+    queue: SpinLock<Option<mpsc::SyncSender<Request>>>,
 }
 
 impl Readers {
@@ -95,7 +95,7 @@ impl NodeReaders {
     ///
     /// # Errors
     /// The group, if that thread is gone or has enough to do.
-    fn hand_over(&self, group: Group, answer: &Sender<Answer>) -> Result<&Bell, Group> {
+    fn hand_over(&self, group: Group, answer: &mpsc::Sender<Answer>) -> Result<&Bell, Group> {
         let thread = &self.threads[self.last.fetch_add(1, Ordering::Relaxed) % self.threads.len()];
         let request = Request { group, answer: answer.clone() };
         match thread.queue.lock().as_ref() {
@@ -164,8 +164,8 @@ impl<I: Index> Core<I> {
         loop {
             match answers.recv_timeout(PATIENCE) {
                 Ok(answer) => all.push(answer),
-                Err(RecvTimeoutError::Timeout) => call(),
-                Err(RecvTimeoutError::Disconnected) => return all,
+                Err(mpsc::RecvTimeoutError::Timeout) => call(),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return all,
             }
         }
     }
@@ -219,7 +219,11 @@ pub(crate) fn reader_jobs<W: Points + Engine + 'static>(walk: &Arc<W>) -> Vec<Jo
 }
 
 /// Answers a request.
-fn serve<I: Index>(core: &Core<I>, participant: &Participant, requests: &Receiver<Request>) -> Progress {
+fn serve<I: Index>(
+    core: &Core<I>,
+    participant: &Participant,
+    requests: &mpsc::Receiver<Request>,
+) -> Progress {
     for _ in 0..LOOKS {
         let Ok(Request { group, answer }) = requests.try_recv() else {
             hint::spin_loop();

@@ -12,8 +12,8 @@ pub struct FileSettings {
     pub cleaners: u32,
 }
 
-/// The most clusters: a key's stripe tells its cluster.
-pub(crate) const CLUSTERS_MAX: u32 = crate::walk::STRIPES as u32;
+/// The most clusters: a key's stripe tells its cluster, and there are so many stripes.
+pub(crate) const CLUSTERS_MAX: u32 = 4096;
 
 /// The most cleaners of a node: with more, the paper expects too many remote writes.
 pub(crate) const CLEANERS_MAX: u32 = 8;

@@ -130,8 +130,8 @@ impl Nlog<'_> {
     /// Marks an entry: it counts no more, but its length stays legible. Durable with the next fence.
     ///
     /// Another cleaner may free its file at this moment. A header with another life says that it was durably
-    /// freed, and then there is nothing to mark. Nor does a mark harm if the zone is reopened after that look:
-    /// it changes bytes that no record of the new life has taken, or none.
+    /// freed, and then there is nothing to mark. Nor does a mark harm if the zone is reopened after that
+    /// look: it changes bytes that no record of the new life has taken, or none.
     pub fn mark(self, entry: &Entry) {
         let Some(life) = self.life_of_entry(entry) else { return };
         let at = self.heap.resolve(entry.reference);

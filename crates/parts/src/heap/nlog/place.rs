@@ -158,8 +158,8 @@ impl<'h> Nlog<'h> {
 
     /// Gives away a place for a record of `len` bytes, at the tail of its home. While free zones are scarce,
     /// deletes and moves take room at other tails of the node before they open a file: else each of many
-    /// tails would hold a zone of the reserve. If there is no zone or no storage for a file, any tail that has
-    /// room serves, near ones first.
+    /// tails would hold a zone of the reserve. If there is no zone or no storage for a file, any tail that
+    /// has room serves, near ones first.
     ///
     /// # Errors
     /// [`HeapError::Full`] if there is no room for this use; [`HeapError::TooLong`].
