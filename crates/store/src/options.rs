@@ -317,8 +317,8 @@ pub struct Testing {
     pub stripes: Option<usize>,
     /// Of so many reads of a client, one counts for the cache.
     pub cache_sample: Option<u32>,
-    /// Operations after which the cache looks whether it is of use.
-    pub cache_window: Option<u64>,
+    /// The cache turns off or on after so many operations.
+    pub cache_turns: Option<u64>,
     /// Compactors at a time: several, although the pool is small.
     pub compactors: Option<u32>,
     /// Break the chain of memtables on purpose.

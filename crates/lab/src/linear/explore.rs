@@ -107,7 +107,8 @@ impl Lot<'_> {
             fixture.options.cache = CacheSize::Bytes(64 << 10);
             fixture.options.testing.cache_sample = Some(1);
             // It turns off and on again and again.
-            fixture.options.testing.cache_window = (lot % 2 == 1).then_some(8);
+            let turns = lot % 2 == 1 || self.config.twin == Some(Twin::CacheNotEmptied);
+            fixture.options.testing.cache_turns = turns.then_some(8);
         }
         fixture.options.testing.twin = self.config.twin.and_then(Twin::of_store);
         let clock = Clock::default();

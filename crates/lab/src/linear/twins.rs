@@ -21,6 +21,8 @@ pub enum Twin {
     CacheNotToldOfWrites,
     /// Readers put pairs into the cache without the locks of their keys.
     CacheFilledUnlocked,
+    /// The cache keeps its pairs while it is off.
+    CacheNotEmptied,
 }
 
 impl Twin {
@@ -30,13 +32,14 @@ impl Twin {
             Twin::SeenWhileOnOffer => quipu::internals::Twin::SeenWhileOnOffer,
             Twin::CacheNotToldOfWrites => quipu::internals::Twin::CacheNotToldOfWrites,
             Twin::CacheFilledUnlocked => quipu::internals::Twin::CacheFilledUnlocked,
+            Twin::CacheNotEmptied => quipu::internals::Twin::CacheNotEmptied,
             _ => return None,
         })
     }
 
     /// Whether it needs a cache.
     pub(super) fn is_of_cache(self) -> bool {
-        matches!(self, Twin::CacheNotToldOfWrites | Twin::CacheFilledUnlocked)
+        matches!(self, Twin::CacheNotToldOfWrites | Twin::CacheFilledUnlocked | Twin::CacheNotEmptied)
     }
 }
 

@@ -108,6 +108,13 @@ fn a_cache_that_is_filled_without_the_lock_of_a_key_is_convicted() {
     convict_of(LinearConfig { design, twin, histories: 20_000, ..LinearConfig::default() }, 40, "get, saw");
 }
 
+/// While it is off, writers pass it by.
+#[test]
+fn a_cache_that_keeps_its_pairs_while_it_is_off_is_convicted() {
+    let (design, twin) = (Design::NSTORE, Some(Twin::CacheNotEmptied));
+    convict_of(LinearConfig { design, twin, histories: 20_000, ..LinearConfig::default() }, 40, "get, saw");
+}
+
 /// Two values of one thread's get around a put of its own: the put was eliminated for one that the thread had
 /// seen.
 #[test]

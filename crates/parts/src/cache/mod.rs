@@ -33,7 +33,7 @@ use block::{Block, Evicted, TAG_BITS};
 use bucket::{Bucket, Place};
 use periodic::Periodic;
 use policy::Weights;
-use pulse::{Pulse, Turn};
+use pulse::Pulse;
 use quipu_medium::arch::prefetch;
 use std::sync::Arc;
 
@@ -57,12 +57,33 @@ pub struct CacheSettings {
     pub sample: u32,
     /// Operations after which the cache looks whether it is of use.
     pub window: u64,
+    /// For proofs: it turns off or on after each window.
+    #[doc(hidden)]
+    pub is_restless: bool,
+    /// For proofs.
+    #[doc(hidden)]
+    pub twin: Option<CacheTwin>,
+}
+
+/// A rule that a broken cache leaves out, for the checker of linearizability to notice.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheTwin {
+    /// It keeps its pairs while it is off.
+    NotEmptied,
 }
 
 impl CacheSettings {
     /// A cache of so many bytes, as in the paper.
     pub const fn of(budget: u64) -> CacheSettings {
-        CacheSettings { budget, policy: Policy::Raf, sample: 32, window: 1 << 16 }
+        CacheSettings {
+            budget,
+            policy: Policy::Raf,
+            sample: 32,
+            window: 1 << 16,
+            is_restless: false,
+            twin: None,
+        }
     }
 }
 
@@ -136,7 +157,7 @@ impl Cache {
             used: Arc::default(),
             live: AtomicU64::new(0),
             hand: AtomicU32::new(0),
-            pulse: Pulse::new(settings.window),
+            pulse: Pulse::new(settings.window, settings.is_restless),
             periodic: policy.has_periods().then(Periodic::default),
         }
     }
@@ -175,7 +196,7 @@ impl Cache {
     #[inline]
     pub fn forget(&self, guard: &Guard<'_>, hash: u64) {
         self.pulse.note_write(guard);
-        if self.pulse.is_kept() {
+        if self.pulse.is_on() {
             self.take_out(guard, hash);
         }
     }
@@ -284,16 +305,15 @@ impl Cache {
     /// to collect garbage when it is not pinned: much of it waits, or the cache turns on or off.
     pub fn report(self: &Arc<Self>, guard: &Guard<'_>, counts: Counts) -> bool {
         if self.pulse.is_to_sweep() {
-            self.sweep();
-            self.pulse.end(Turn::Off);
+            if self.settings.twin != Some(CacheTwin::NotEmptied) {
+                self.sweep();
+            }
+            self.pulse.end();
         }
-        if let Some(turn) = self.pulse.note(counts, || self.is_even()) {
+        if self.pulse.note(counts, || self.is_even()) {
             let cache = Arc::clone(self);
             // Nobody is pinned any more then who did not see that the turn has begun.
-            guard.defer_to_anyone(Box::new(move || match turn {
-                Turn::Off => cache.pulse.let_sweep(),
-                Turn::On => cache.pulse.end(turn),
-            }));
+            guard.defer_to_anyone(Box::new(move || cache.pulse.let_sweep()));
         }
         let garbage = self.used.load(Ordering::Relaxed).saturating_sub(self.live.load(Ordering::Relaxed));
         self.pulse.is_turning() || garbage > self.room / 16

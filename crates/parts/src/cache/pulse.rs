@@ -5,11 +5,10 @@
 //! keys are read alike; few operations are reads. The paper does not say how it comes back. This one tries
 //! again after some windows, twice as many each time that it was of no use at once.
 //!
-//! While it is off, writers pass it by. So a turn takes two steps, and all threads that were pinned before
-//! the first have left before the second:
-//!
-//! * *off*: everybody passes by; then the next sampled read empties the table, which nobody is in;
-//! * *on*: writers take keys out; then readers look, and put pairs in.
+//! While it is off, writers pass it by. So it is emptied before it can turn on again: when all threads have
+//! left that were pinned as it turned off, nobody is in the table, and the next sampled read empties it. To
+//! turn on takes no such care. Whoever puts a pair in has the stripe of its key, and so has the next writer
+//! of the key after that, which sees that the cache is on.
 //!
 //! Windows end with reads: where there are writes alone, they go on taking keys out of a cache that is on.
 
@@ -17,14 +16,13 @@ use crate::epoch::Guard;
 use crate::sync::Padded;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-// In the first two, writers take keys out.
 const ON: u32 = 0;
-const GOING_ON: u32 = 1;
-const GOING_OFF: u32 = 2;
+/// Everybody passes by.
+const GOING_OFF: u32 = 1;
 /// Nobody is in the table, and it is to be emptied.
-const TO_SWEEP: u32 = 3;
-const SWEEPING: u32 = 4;
-const OFF: u32 = 5;
+const TO_SWEEP: u32 = 2;
+const SWEEPING: u32 = 3;
+const OFF: u32 = 4;
 
 /// Windows at least that a cache is on: it begins empty.
 const LEAST: u32 = 8;
@@ -52,18 +50,13 @@ pub struct Counts {
 /// Counts of writes.
 const SHARDS: usize = 16;
 
-/// A turn that has begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    On,
-    Off,
-}
-
 /// The state of a cache and the counts of its window.
 #[derive(Default)]
 pub(super) struct Pulse {
     /// Operations after which the counts are looked at.
     window: u64,
+    /// Each window is a reason for a turn.
+    is_restless: bool,
     state: AtomicU32,
     reads: AtomicU64,
     hits: AtomicU64,
@@ -79,19 +72,13 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
-    pub(super) fn new(window: u64) -> Pulse {
-        Pulse { window, ..Pulse::default() }
+    pub(super) fn new(window: u64, is_restless: bool) -> Pulse {
+        Pulse { window, is_restless, ..Pulse::default() }
     }
 
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.state.load(Ordering::Acquire) == ON
-    }
-
-    /// Whether writers take keys out.
-    #[inline]
-    pub(super) fn is_kept(&self) -> bool {
-        self.state.load(Ordering::Acquire) <= GOING_ON
     }
 
     /// Reads and hits that were noted.
@@ -106,14 +93,15 @@ impl Pulse {
         self.writes[client % SHARDS].0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes reads, and begins a turn if the window that they end is a reason for one.
-    pub(super) fn note(&self, counts: Counts, is_even: impl FnOnce() -> bool) -> Option<Turn> {
+    /// Notes reads. If the window that they end is a reason for it, the cache turns on, or begins to turn off:
+    /// then this is `true`.
+    pub(super) fn note(&self, counts: Counts, is_even: impl FnOnce() -> bool) -> bool {
         let Counts { reads, hits } = counts;
         self.hits.fetch_add(u64::from(hits), Ordering::Relaxed);
         let reads = self.reads.fetch_add(u64::from(reads), Ordering::Relaxed) + u64::from(reads);
         let writes = self.writes.iter().map(|count| u64::from(count.0.load(Ordering::Relaxed))).sum::<u64>();
         if reads + writes < self.window {
-            return None;
+            return false;
         }
         // One of several threads that come here at once takes nearly all, and ends the window.
         let [reads, hits] = [&self.reads, &self.hits].map(|count| count.swap(0, Ordering::Relaxed));
@@ -122,28 +110,33 @@ impl Pulse {
         self.reads_before.fetch_add(reads, Ordering::Relaxed);
         self.hits_before.fetch_add(hits, Ordering::Relaxed);
         if reads + writes < self.window / 2 {
-            return None;
+            return false;
         }
         let windows = self.windows.fetch_add(1, Ordering::Relaxed) + 1;
         let share_of_reads = reads * 100 / (reads + writes);
         match self.state.load(Ordering::Acquire) {
-            ON if windows < LEAST => None,
+            ON if self.is_restless => self.begin(ON, GOING_OFF),
+            ON if windows < LEAST => false,
             ON => {
                 let is_useless = hits * 100 < reads * LEAST_HITS || share_of_reads < LEAST_READS || is_even();
                 let is_at_once = windows < 2 * LEAST;
                 let rest = self.rest.load(Ordering::Relaxed);
                 let next = if is_at_once { (rest * 2).clamp(REST, LONGEST_REST) } else { REST };
-                (is_useless && self.begin(ON, GOING_OFF)).then(|| {
+                let begins = is_useless && self.begin(ON, GOING_OFF);
+                if begins {
                     self.rest.store(next, Ordering::Relaxed);
-                    Turn::Off
-                })
+                }
+                begins
             }
             OFF => {
                 let has_rested = windows >= self.rest.load(Ordering::Relaxed);
                 let returns = has_rested && share_of_reads >= READS_TO_RETURN;
-                (returns && self.begin(OFF, GOING_ON)).then_some(Turn::On)
+                if (returns || self.is_restless) && self.begin(OFF, ON) {
+                    self.windows.store(0, Ordering::Relaxed);
+                }
+                false
             }
-            _ => None,
+            _ => false,
         }
     }
 
@@ -151,9 +144,9 @@ impl Pulse {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether a turn is under way.
+    /// Whether it is turning off.
     pub(super) fn is_turning(&self) -> bool {
-        matches!(self.state.load(Ordering::Acquire), GOING_ON | GOING_OFF | TO_SWEEP)
+        matches!(self.state.load(Ordering::Acquire), GOING_OFF | TO_SWEEP)
     }
 
     /// All threads have left that were pinned when the cache began to turn off.
@@ -161,14 +154,14 @@ impl Pulse {
         self.state.store(TO_SWEEP, Ordering::Release);
     }
 
-    /// Whether the caller is to empty the table, and then to end the turn.
+    /// Whether the caller is to empty the table, and then to [end](Pulse::end) the turn.
     pub(super) fn is_to_sweep(&self) -> bool {
         self.state.load(Ordering::Relaxed) == TO_SWEEP && self.begin(TO_SWEEP, SWEEPING)
     }
 
-    /// Ends a turn: all threads that were pinned when it began have left.
-    pub(super) fn end(&self, turn: Turn) {
+    /// The table is empty: the cache is off.
+    pub(super) fn end(&self) {
         self.windows.store(0, Ordering::Relaxed);
-        self.state.store(if turn == Turn::Off { OFF } else { ON }, Ordering::Release);
+        self.state.store(OFF, Ordering::Release);
     }
 }

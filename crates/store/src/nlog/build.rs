@@ -16,7 +16,7 @@ use crate::walk::STRIPES;
 use quipu_parts::commit::Stripes;
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::nlog::{Files, NlogSettings};
+use quipu_parts::heap::nlog::{Files, NlogSettings, NlogTwin};
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::index::{BothWays, Imaged};
 use quipu_parts::record::Certifier;
@@ -87,7 +87,11 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I) -> NlogSpine<I> {
     let reserve = reserve_of(zones) + moving - 1;
     let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve).for_movers(moving);
     let settings = NlogSettings { clusters }.fitted(zones, nodes);
-    let files = Files::new(&heap, settings);
+    let files = Files::new(&heap, settings).broken(match testing.twin {
+        Some(Twin::SealedInFlight) => Some(NlogTwin::SealedInFlight),
+        Some(Twin::ParentByPlace) => Some(NlogTwin::ParentByPlace),
+        _ => None,
+    });
     let epochs = Collector::new();
     NlogSpine {
         cleaning: Cleaning::new(files.of(&heap), &heap, &epochs, cleaners, gc_threshold),

@@ -277,14 +277,19 @@ impl<I: Index> NlogSpine<I> {
             let file = open.iter_mut().find(|file| file.info.segment.zone == zone);
             file.expect("the copy is in an open file").records -= 1;
         }
+        let ends: Vec<_> = open.iter().map(|file| (file.info.segment, file.end)).collect();
+        if self.twin == Some(Twin::EndBeforeCovers) {
+            self.nlog().end_recovered(&ends);
+        }
         for file in &open {
             for (offset, len) in &file.holes {
                 self.heap.cover(&file.info.segment, *offset, *len);
             }
         }
         // Its first fence is also that of the marks and covers, for which an end mark vouches.
-        let ends: Vec<_> = open.iter().map(|file| (file.info.segment, file.end)).collect();
-        self.nlog().end_recovered(&ends);
+        if self.twin != Some(Twin::EndBeforeCovers) {
+            self.nlog().end_recovered(&ends);
+        }
         report.sealed = ends.len();
         given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
         let needless = |file: &OpenFile| {

@@ -127,6 +127,14 @@ pub enum Twin {
     CacheNotToldOfWrites,
     /// Readers put pairs into the cache without the stripes of their keys; no twin for the explorer.
     CacheFilledUnlocked,
+    /// A full file of Nlog is sealed at once, whoever has a place in it.
+    SealedInFlight,
+    /// The record that stands where a parent is named is taken for the parent, whatever it is.
+    ParentByPlace,
+    /// Recovery marks the ends of files before it covers places whose records never arrived.
+    EndBeforeCovers,
+    /// The cache keeps its pairs while it is off; no twin for the explorer.
+    CacheNotEmptied,
     /// A cleaner deletes the key of an expired record although the index may name a later one.
     ExpiredUnasked,
 }

@@ -11,7 +11,7 @@ use crate::options::{CacheSize, Twin};
 use crate::types::error::Error;
 use crate::types::stats::Stats;
 use quipu_medium::{MediumKind, Node};
-use quipu_parts::cache::{Cache, CacheSettings, Counts, Hit, Item};
+use quipu_parts::cache::{Cache, CacheSettings, CacheTwin, Counts, Hit, Item};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use std::cell::Cell;
@@ -47,7 +47,11 @@ pub(crate) fn cache_of(site: &Site<'_>, is_of_design: bool) -> Option<Arc<Cache>
     let distance = |reader, own| region.distance(Node(reader as u16), Node(own as u16));
     let mut settings = CacheSettings { policy: options.cache_policy, ..CacheSettings::of(budget) };
     settings.sample = options.testing.cache_sample.unwrap_or(settings.sample);
-    settings.window = options.testing.cache_window.unwrap_or(settings.window);
+    if let Some(window) = options.testing.cache_turns {
+        (settings.window, settings.is_restless) = (window, true);
+    }
+    let keeps = options.testing.twin == Some(Twin::CacheNotEmptied);
+    settings.twin = keeps.then_some(CacheTwin::NotEmptied);
     Some(Arc::new(Cache::new(settings, nodes, distance)))
 }
 

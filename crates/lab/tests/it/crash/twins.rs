@@ -225,6 +225,9 @@ twins! {
     /// An acknowledged record may stand behind one that never arrived.
     nstore_hole_is_tail: NSTORE, Broken::Store(Twin::HoleIsTail), &[LOST, READ_TOO_EARLY], ANY, &[2, 4, 7];
     /// The paper's copies name no parent.
+    nstore_sealed_in_flight: NSTORE, Broken::Store(Twin::SealedInFlight), &["damage"], ANY, &[];
+    nstore_parent_by_place: NSTORE, Broken::Store(Twin::ParentByPlace), &[LOST, CAME_BACK], ANY, &[];
+    nstore_end_before_covers: NSTORE, Broken::Store(Twin::EndBeforeCovers), &["damage"], ANY, &[];
     nstore_copy_unchained: NSTORE, Broken::Store(Twin::CopyUnchained), &[CAME_BACK], ANY, &[84, 180, 219];
     /// A record goes only after its parent is durably gone.
     nstore_parents_left: NSTORE, Broken::Store(Twin::ParentsLeft), &[CAME_BACK], ANY, &[3, 4, 7];

@@ -7,7 +7,7 @@
 //!
 //! Other cleaners mark entries meanwhile. So entries are proved from copies of their bytes.
 
-use super::place::Nlog;
+use super::place::{Nlog, NlogTwin};
 use crate::heap::Reference;
 use crate::record::{HEADER, LifeKey, RecordView};
 use crate::sync::atomic::Ordering;
@@ -92,9 +92,13 @@ impl Nlog<'_> {
         self.heap.region().append_racing(start + offset, len, buffer);
         let certifier = self.heap.certifier();
         match RecordView::certified(buffer, certifier, life, offset) {
-            Ok(record) if record.key == key => {
+            Ok(record) if record.key == key || self.breaks(NlogTwin::ParentByPlace) => {
                 let parent = Entry::of(reference, life_number, &record);
-                if self.is_parent_of(&parent, child) { Before::Entry(parent) } else { Before::Nothing }
+                if self.breaks(NlogTwin::ParentByPlace) || self.is_parent_of(&parent, child) {
+                    Before::Entry(parent)
+                } else {
+                    Before::Nothing
+                }
             }
             Ok(_) => Before::Nothing,
             Err(_) if RecordView::is_marked(buffer, certifier, life, offset) => Before::Marked(reference),
@@ -107,7 +111,8 @@ impl Nlog<'_> {
         let zone = place_of_parent(word)?.zone(self.heap.zone_shift());
         let (header, life) = self.heap.proved_header(zone)?;
         let generation = word & ((1 << GENERATION_BITS) - 1);
-        (u64::from(header.nonce() as u16) == generation).then_some((header.life(), life))
+        let is_named = u64::from(header.nonce() as u16) == generation;
+        (is_named || self.breaks(NlogTwin::ParentByPlace)).then_some((header.life(), life))
     }
 
     /// Whether this entry is a copy of the other one, which has its key and its number.

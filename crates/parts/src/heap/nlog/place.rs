@@ -62,6 +62,17 @@ pub struct Files {
     closing: AtomicU32,
     /// Files that are being opened at this moment.
     opening: AtomicU32,
+    twin: Option<NlogTwin>,
+}
+
+/// A rule that a broken heap leaves out, for the explorer to notice.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NlogTwin {
+    /// A full file is sealed at once, whoever has a place in it.
+    SealedInFlight,
+    /// The record that stands where a parent is named is taken for the parent, whatever it is.
+    ParentByPlace,
 }
 
 /// Files in the zones of a heap.
@@ -116,7 +127,14 @@ impl Files {
             by_zone: (0..heap.space().zone_count()).map(|_| File::default()).collect(),
             closing: AtomicU32::new(0),
             opening: AtomicU32::new(0),
+            twin: None,
         }
+    }
+
+    /// The same without a rule.
+    #[doc(hidden)]
+    pub fn broken(self, twin: Option<NlogTwin>) -> Files {
+        Files { twin, ..self }
     }
 
     /// These files in the zones of the heap that they were made for.
@@ -136,6 +154,11 @@ impl<'h> Nlog<'h> {
     #[inline]
     pub fn zone_of(self, reference: Reference) -> ZoneId {
         reference.zone(self.heap.zone_shift())
+    }
+
+    /// Whether this heap leaves a rule out.
+    pub(super) fn breaks(self, rule: NlogTwin) -> bool {
+        self.files.twin == Some(rule)
     }
 
     /// Makes the marks of this thread durable.
@@ -352,7 +375,7 @@ impl<'h> Nlog<'h> {
     fn close(self, tail: &Tail) {
         let file = self.file(tail.zone);
         file.end.store(tail.next, Ordering::Relaxed);
-        if file.flight.fetch_or(CLOSED, Ordering::AcqRel) == 0 {
+        if file.flight.fetch_or(CLOSED, Ordering::AcqRel) == 0 || self.breaks(NlogTwin::SealedInFlight) {
             self.seal(tail.zone);
         }
     }

@@ -1,7 +1,7 @@
 //! A place that was given away. Its owner writes a record there, makes it durable, and publishes it; or the
 //! place is covered, so that nothing in it ever counts.
 
-use super::place::{CLOSED, Nlog};
+use super::place::{CLOSED, Nlog, NlogTwin};
 use crate::heap::segments::{FIRST_RECORD, Shard};
 use crate::heap::{Numbers, Reference};
 use crate::record::{Content, Encoder, LifeKey};
@@ -109,7 +109,8 @@ impl Nlog<'_> {
     /// published before they left.
     #[inline]
     fn leave(self, zone: ZoneId) {
-        if self.file(zone).flight.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1 {
+        let was_last = self.file(zone).flight.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1;
+        if was_last && !self.breaks(NlogTwin::SealedInFlight) {
             self.seal(zone);
         }
     }
