@@ -68,6 +68,8 @@ pub struct Row {
     pub eliminated_per_op: Option<f64>,
     /// Gets of an operation that the cache answered, if there were any.
     pub cache_hits_per_op: Option<f64>,
+    /// Records that cleaning moved, for each update before it.
+    pub moved_per_op: Option<f64>,
     /// Fences of an operation.
     pub fences_per_op: Option<f64>,
     /// Lines that an operation makes durable, by either route.
