@@ -47,6 +47,8 @@ pub struct Config {
     pub nodes: Option<u16>,
     /// Parts of the pool behind its own file, which must not exist either.
     pub parts: Vec<PathBuf>,
+    /// The nodes of the pool's own file and of its parts, if nobody else knows them.
+    pub part_nodes: Vec<u16>,
     /// The nodes of the machine, if the user tells.
     pub topology: Option<Topology>,
     /// Whether threads are kept on the nodes of a pool with parts on several, in turn.
@@ -103,6 +105,7 @@ impl Default for Config {
             threads: 1,
             nodes: None,
             parts: Vec::new(),
+            part_nodes: Vec::new(),
             topology: None,
             pins: false,
             cleaner: Options::default().cleaner,
@@ -181,6 +184,7 @@ impl Config {
             .cleaner(self.cleaner)
             .recovery_threads(self.threads)
             .topology(self.topology.clone())
+            .nodes(self.part_nodes.iter().copied())
             .with(|options| options.zone_size = self.zone_size);
         self.parts.iter().fold(options, |options, part| options.part(part))
     }

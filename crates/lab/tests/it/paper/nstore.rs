@@ -1,9 +1,9 @@
 //! The figures of NStore.
 
 use super::{RECORDS, each, find, names, on_dram, on_sim, rows_of};
-use quipu::Design;
-use quipu_lab::bench::Row;
+use quipu::{Design, MediumKind};
 use quipu_lab::bench::paper::{Paper, Scale};
+use quipu_lab::bench::{Config, Row};
 
 fn nstore() -> &'static Paper {
     Paper::named("nstore").expect("it is built")
@@ -61,17 +61,40 @@ fn seven_mixes_run_on_both_sets_of_keys() {
 
 #[test]
 fn scans_run_over_threads_and_sizes() {
-    let found = rows_of(nstore(), "9", &on_dram(&[1, 2]), has_number);
     let sizes = ["8 B", "64 B", "256 B", "512 B"];
-    let modelled = sizes.map(|size| format!("modelled, {size}"));
-    let modelled: Vec<&str> = modelled.iter().map(String::as_str).collect();
-    let settings = [&["over threads"; 6][..], &sizes, &modelled].concat();
-    assert_eq!(names(&found), each(&settings, &["insert", "scan"]));
+    let with = |mark: &str, readers: &[u32]| -> Vec<String> {
+        let of =
+            |size: &&str| readers.iter().map(|count| format!("{mark}, {size}, readers={count}")).collect();
+        sizes.iter().flat_map::<Vec<String>, _>(of).collect()
+    };
+    let scanned = |settings: &[String]| -> Vec<String> {
+        each(&settings.iter().map(String::as_str).collect::<Vec<_>>(), &["insert", "scan"])
+    };
+    let modelled = with("modelled", &[0, 2]);
+    let timed = |over: usize| [&vec!["over threads"; 3 * over][..], &sizes].concat();
+    let timed = |over: usize| timed(over).into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let found = rows_of(nstore(), "9", &on_dram(&[1, 2]), |says| has_number(says) && !says.contains("told"));
+    assert_eq!(names(&found), scanned(&[timed(2), modelled.clone()].concat()));
     // A record of two words takes one line.
-    let scan = find(&found, "modelled, 8 B: scan");
+    let scan = find(&found, "modelled, 8 B, readers=0: scan");
     let [all, remote] = [scan.lines_read_per_op, scan.remote_reads_per_op].map(Option::unwrap);
     assert!((90.0..110.0).contains(&all) && (0.4..0.6).contains(&(remote / all)), "{scan:?}");
-    assert_eq!(names(&rows_of(nstore(), "9", &on_sim(), |_| false)), each(&modelled, &["insert", "scan"]));
+    let near = find(&found, "modelled, 512 B, readers=2: scan");
+    assert_eq!(near.remote_reads_per_op, Some(0.0), "{near:?}");
+    assert_eq!(names(&rows_of(nstore(), "9", &on_sim(), |_| false)), scanned(&modelled));
+
+    let folder = tempfile::tempdir().unwrap();
+    let scale = on_dram(&[2]);
+    let base =
+        Config { medium: MediumKind::File, pool: Some(folder.path().join("pool")), ..scale.base.clone() };
+    let found = rows_of(nstore(), "9", &Scale { base, ..scale }, has_number);
+    let told = if std::thread::available_parallelism().map_or(1, usize::from) > 1 {
+        with("told", &[0, 1, 2])
+    } else {
+        Vec::new()
+    };
+    assert_eq!(names(&found), scanned(&[timed(1), told, modelled].concat()));
+    assert!(folder.path().read_dir().unwrap().next().is_none(), "the pool and its part are removed");
 }
 
 #[test]
