@@ -108,7 +108,7 @@ fn choices_are_skewed_with_caches_and_without() {
 
     let found = rows_of(nstore(), "11", &on_dram(&[2]), has_number);
     let timed = found.iter().filter(|row| row.medium == "dram").count();
-    assert_eq!((timed, found.len() - timed), (4 * 3 * 2 * 2, 2 * 5 * 2));
+    assert_eq!((timed, found.len() - timed), (4 * 4 * 2 * 2, 2 * 6 * 2));
     let gets = |policy: &str| of(&found, "nstore", &format!("modelled, {policy}, 0.99: run_mix"));
     let remote = |policy: &str| gets(policy).remote_reads_per_op.expect("counted");
     assert_eq!(gets("off").cache_hits_per_op, None);

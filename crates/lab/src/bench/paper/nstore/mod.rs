@@ -3,9 +3,9 @@
 //! systems, and are left out.
 //!
 //! The paper's subject is a machine with two sockets. A machine with one node shows what the design costs
-//! where there is nothing to gain, and those rows have times. What is far and what is near is counted on the
-//! simulator: rows called modelled have two nodes, one client at home on each, exact counts, and an estimate
-//! of the time from the latencies that the paper itself gives (section II-A).
+//! where there is nothing to gain, and those rows have times. Accesses near and far are counted on the
+//! simulator. Its rows, called modelled, have two nodes with one client at home on each. They have exact
+//! counts, and an estimate of the time from the latencies that the paper itself gives (section II-A).
 //!
 //! Of its rivals, Viper is ours. FAST+FAIR and µTree have relatives here: `flatstore-ff`, whose tree in PM
 //! is FAST&FAIR, and `flatstore-m`, whose trees are in DRAM; both keep records in logs, and not in the tree
@@ -72,8 +72,8 @@ fn words(config: Config, records: u64) -> Config {
     Config { records, operations: records, key_size: WORD, value_size: WORD, ..config }
 }
 
-/// Clusters on the simulator. The paper's files have room for 150,000 records each; of the few there the files
-/// that begin would be the most that is counted.
+/// Clusters on the simulator. The paper's files have room for 150,000 records each; with all its clusters, the
+/// few records there would be lost among files that begin.
 const CLUSTERS_SIM: &str = "4";
 
 /// NStore itself, in zones small enough for all its clusters. Without a setting it has a cache on a machine

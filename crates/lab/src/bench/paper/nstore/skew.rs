@@ -33,11 +33,11 @@ pub(super) const CACHES: Preset = Preset {
     figure: "11",
     section: "V-D, V-F",
     title: "policies of the cache by skew",
-    about: "NStore without a cache (NStore-w/o-RAF), with RAF, and with caches that know no nodes; four operations a record, as the \
-            paper's 64 million of 16 million. Each has room for a 160th of the records, as its 100 K. Timed rows have the most threads. \
-            Modelled rows have two nodes with a client on each and count hits and lines of the other node. More operations follow \
-            there, since one get of 32 counts for the cache. Nap itself, which makes an index aware of nodes by views in PM, is not \
-            built: no row of Nap-FF or Nap-NStore.",
+    about: "NStore without a cache (NStore-w/o-RAF), with RAF, and with caches that know no nodes: LFU, and the hot set of Nap, which \
+            changes as a whole. Four operations a record, as the paper's 64 million of 16 million. Each cache has room for a 160th of the \
+            records, as the paper's 100 K. Timed rows have the most threads. Modelled rows have two nodes with a client on each and \
+            count hits and lines of the other node. More operations follow there, since one get of 32 counts for the cache. Nap's views \
+            of hot records in PM are not built, so there is no row of Nap-FF, and Nap-NStore has none of their writes.",
     runs: caches,
     statements: &[
         says("get, RAF over no cache, 0.99", "(above 1)")
@@ -51,6 +51,12 @@ pub(super) const CACHES: Preset = Preset {
             .times(timed("raf, 0.9, update"), most(NAP_FF, "0.9, update", MIXED)),
         says("gets that miss RAF, 0.99 (modelled)", "below 10")
             .value("%", modelled("modelled, raf, 0.99").value(missed)),
+        says("gets that miss Nap's hot set, 0.99 (modelled)", "over 20")
+            .value("%", modelled("modelled, nap, 0.99").value(missed)),
+        says("reads of PM behind Nap's hot set that are remote, 0.99 (modelled)", "up to 50")
+            .value("%", modelled("modelled, nap, 0.99").value(remote_share)),
+        says("get, Nap's hot set over no cache, 0.99", "below 1 (Nap-NStore)")
+            .times(timed("nap, 0.99, get"), timed("off, 0.99, get")),
         says("remote reads, RAF over no cache, 0.99 (modelled)", "(minimal)").times(
             modelled("modelled, raf, 0.99").value(remote),
             modelled("modelled, off, 0.99").value(remote),
@@ -114,6 +120,11 @@ fn remote(row: &Row) -> Option<f64> {
     row.remote_reads_per_op
 }
 
+/// Lines of the other node among all that were read, in per cent.
+fn remote_share(row: &Row) -> Option<f64> {
+    Some(row.remote_reads_per_op? / row.lines_read_per_op? * 100.0)
+}
+
 fn waits(row: &Row) -> Option<f64> {
     row.modelled_ns_per_op
 }
@@ -155,7 +166,7 @@ fn caches(scale: &Scale) -> Vec<Run> {
     let sim = Config { operations: sim.records * OPERATIONS_MODELLED, ..sim };
     let modelled = ["0.9", "0.99"].into_iter().flat_map(|theta| {
         let [_, (mix, _)] = both(theta);
-        let of = configs(sim.clone(), &["raf", "raf-net", "lfu", "lru"]);
+        let of = configs(sim.clone(), &["raf", "raf-net", "lfu", "lru", "nap"]);
         of.into_iter().map(move |(policy, config)| mix.run(format!("modelled, {policy}, {theta}"), config))
     });
     if scale.is_simulated() {
@@ -164,7 +175,7 @@ fn caches(scale: &Scale) -> Vec<Run> {
     let config = words(scale.most_threads(), scale.records);
     let config = Config { operations: config.records * OPERATIONS, ..config };
     let timed = OF_CACHES.into_iter().flat_map(|theta| {
-        let of = configs(config.clone(), &["raf", "lfu"]);
+        let of = configs(config.clone(), &["raf", "lfu", "nap"]);
         of.into_iter().flat_map(move |(policy, config)| {
             both(theta).map(|(mix, name)| mix.run(format!("{policy}, {theta}, {name}"), config.clone()))
         })
