@@ -72,7 +72,7 @@ fn words(config: Config, records: u64) -> Config {
     Config { records, operations: records, key_size: WORD, value_size: WORD, ..config }
 }
 
-/// Clusters on the simulator. The paper's files have room for 150,000 records each; with all its clusters, the
+/// Clusters on the simulator. The paper's files have room for 150,000 records each. With all its clusters the
 /// few records there would be lost among files that begin.
 const CLUSTERS_SIM: &str = "4";
 
