@@ -57,11 +57,13 @@ impl KeyShape {
         key.first_chunk().map_or(0, |word| unmix(u64::from_be_bytes(*word)) ^ self.seed)
     }
 
-    /// The first word of the key of `number`. A number beyond those of a set is no record's, and has any.
+    /// The first word of the key of `number`. A number beyond those of a set is no record's.
     #[inline]
     fn first_word(&self, number: u64) -> u64 {
-        let drawn = self.drawn.as_ref().and_then(|drawn| drawn.get(number as usize).copied());
-        drawn.unwrap_or_else(|| mix(number ^ self.seed))
+        match &self.drawn {
+            None => mix(number ^ self.seed),
+            Some(drawn) => drawn.get(number as usize).copied().unwrap_or(0),
+        }
     }
 
     /// Writes the key of `number` over `out`, which gets its length. Distinct numbers give distinct first
