@@ -13,7 +13,7 @@ const TIMED_OPERATION: &str = "design phase medium threads records ops seconds m
 
 const COUNTED: &str = "design phase medium threads records ops pm_bytes_per_record fences_per_op \
                        lines_flushed_per_op lines_read_per_op media_write_bytes_per_op remote_writes_per_op \
-                       remote_reads_per_op";
+                       remote_reads_per_op modelled_ns_per_op";
 
 fn phases(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| row["phase"].as_str().unwrap()).collect()
@@ -40,6 +40,16 @@ fn operations_are_measured_on_every_medium() {
         }
     }
     assert!(!pool.exists(), "the benchmark's pool is removed");
+}
+
+#[test]
+fn keys_are_drawn_from_a_set() {
+    let command = "bench ops --design nstore --records 2k --key-size 8 --value-size 8 --keys longlat";
+    let rows = objects(&succeed(command.split(' ').chain(["--json"])));
+    assert!(rows.iter().any(|row| row["phase"] == "scan"), "{rows:?}");
+    assert!(rows.iter().all(|row| row["keys"] == "longlat"), "{rows:?}");
+    assert!(text(command.split(' ')).contains("8 + 8 bytes, keys longlat"));
+    assert!(fail(["bench", "ops", "--keys", "latlong"], 2).contains("longlat"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::error::BenchError;
 use super::ops::OpsPhase;
 use crate::settings;
-use crate::workload::{KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
+use crate::workload::{KeySet, KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
 use quipu::internals::{NodePlace, RecordForm};
 use quipu::{Design, MediumKind, Options, Topology};
 use quipu_medium::sim::MAX_NODES;
@@ -47,6 +47,8 @@ pub struct Config {
     pub nodes: Option<u16>,
     /// Parts of the pool behind its own file, which must not exist either.
     pub parts: Vec<PathBuf>,
+    /// The nodes of the pool's own file and of its parts, if nobody else knows them.
+    pub part_nodes: Vec<u16>,
     /// The nodes of the machine, if the user tells.
     pub topology: Option<Topology>,
     /// Whether threads are kept on the nodes of a pool with parts on several, in turn.
@@ -66,6 +68,8 @@ pub struct Config {
     pub seconds: Option<u64>,
     /// Bytes of a key.
     pub key_size: usize,
+    /// The set that the first eight bytes of keys are drawn from.
+    pub key_set: KeySet,
     /// Bytes of a value.
     pub value_size: usize,
     /// Standard deviations of key and value, in bytes, if both vary around their sizes.
@@ -101,6 +105,7 @@ impl Default for Config {
             threads: 1,
             nodes: None,
             parts: Vec::new(),
+            part_nodes: Vec::new(),
             topology: None,
             pins: false,
             cleaner: Options::default().cleaner,
@@ -110,6 +115,7 @@ impl Default for Config {
             operations: 1_000_000,
             seconds: None,
             key_size: 16,
+            key_set: KeySet::Uniform,
             value_size: 200,
             spread: None,
             fixed_sizes: true,
@@ -178,6 +184,7 @@ impl Config {
             .cleaner(self.cleaner)
             .recovery_threads(self.threads)
             .topology(self.topology.clone())
+            .nodes(self.part_nodes.iter().copied())
             .with(|options| options.zone_size = self.zone_size);
         self.parts.iter().fold(options, |options, part| options.part(part))
     }
@@ -263,12 +270,25 @@ impl Config {
         }
     }
 
-    /// The keys' shape.
+    /// The shape of the keys of all records.
     pub(super) fn keys(&self) -> Result<KeyShape, BenchError> {
+        self.keys_of(self.records)
+    }
+
+    /// The same of so many records.
+    pub(super) fn keys_of(&self, records: u64) -> Result<KeyShape, BenchError> {
         let shape = KeyShape::new(self.key_size, self.seed).ok_or_else(|| {
             setting("key size", format!("must be at least {SHORTEST_KEY}, to keep records apart"))
         })?;
-        Ok(self.spread.map_or(shape, |(deviation, _)| shape.spread(deviation)))
+        // Uniform keys are computed from their numbers, which takes no memory.
+        let shape = match self.key_set {
+            KeySet::Uniform => shape,
+            set => shape.of_set(set, records),
+        };
+        Ok(match self.spread {
+            Some((deviation, _)) => shape.spread(deviation),
+            None => shape,
+        })
     }
 
     /// The values' shape.

@@ -77,6 +77,7 @@ fn costs(row: Row, cost: Cost, operations: u64) -> Row {
         media_write_bytes_per_op: each(cost.media_write_bytes),
         remote_writes_per_op: each(cost.remote_lines_written),
         remote_reads_per_op: each(cost.remote_lines_read),
+        modelled_ns_per_op: Some(cost.estimate_ns() / operations as f64),
         ..row
     }
 }
@@ -101,6 +102,7 @@ mod tests {
         assert_eq!((row.ops, row.fences_per_op, row.lines_flushed_per_op), (4, Some(2.0), Some(4.0)));
         assert_eq!((row.lines_read_per_op, row.media_write_bytes_per_op), (Some(5.0), Some(512.0)));
         assert_eq!((row.remote_writes_per_op, row.remote_reads_per_op), (Some(0.5), Some(0.25)));
+        assert_eq!(row.modelled_ns_per_op, Some(cost.estimate_ns() / 4.0));
         assert_eq!((row.seconds, row.mops), (None, None));
     }
 }

@@ -38,7 +38,7 @@ pub fn levels(
         let target = Target::new(config, design, room(config, config.records, 0))?;
         let before = Memory::baseline(config.medium);
         let session = Session { config, progress, target: &target, values, newest: 0, before };
-        let all = |opened| Run { session, keys, opened: &opened }.all(compacts);
+        let all = |opened| Run { session, keys: &keys, opened: &opened }.all(compacts);
         in_new_place(&target, config.records, all)?.into_iter().for_each(&mut *sink);
     }
     Ok(())
@@ -46,7 +46,7 @@ pub fn levels(
 
 struct Run<'a> {
     session: Session<'a, Target>,
-    keys: KeyShape,
+    keys: &'a KeyShape,
     opened: &'a Opened,
 }
 

@@ -6,6 +6,7 @@
 //! - [`util`]: overwriting at a given utilization until throughput is steady.
 //! - [`recovery`]: reopening without and after a clean close.
 //! - [`reclaim`]: reads and writes beside reclamation.
+//! - [`cleaning`]: updates beside the store's cleaners, and how long these work on.
 //! - [`steps`]: the steps of an operation, each alone.
 //! - [`patterns`]: writes by themselves, in several orders.
 //! - [`memtables`]: the index of a memtable and its records, without a store.
@@ -33,6 +34,7 @@ pub mod alloc;
 mod allocation;
 mod batched;
 mod chain;
+mod cleaning;
 mod config;
 mod cost;
 mod disk;
@@ -66,6 +68,7 @@ mod util;
 mod ycsb;
 
 pub use allocation::allocation;
+pub use cleaning::cleaning;
 pub use config::Config;
 pub use engine::{Engine, EngineClient, OpenEngine};
 pub use error::{BenchError, Fault};

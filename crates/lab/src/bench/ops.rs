@@ -155,7 +155,7 @@ impl<'a, E: Engine> Run<'a, E> {
                 OpsPhase::Remove => (Run::remove, write, key),
             }
         };
-        let own_work = OwnWork::of(self.session.config, self.keys, self.session.values);
+        let own_work = OwnWork::of(self.session.config, &self.keys, self.session.values);
         let mut bounds = Bounds::begin(roofline)?;
         let mut rows: Vec<Ran> = vec![(self.insert()?, write, pair)];
         bounds.between()?;
@@ -327,18 +327,18 @@ impl<'a, E: Engine> Run<'a, E> {
     fn scan_of(&self, name: &str, count: RangeInclusive<u64>) -> Result<Row, BenchError> {
         let session = &self.session;
         let phase = session.warmed(session.phase(name, self.operations().div_ceil(mean(&count) as u64)));
-        let last = last_key(self.keys, self.records());
+        let last = last_key(&self.keys, self.records());
         let row = self.measured(&phase, |thread| {
             let mut client = self.opened.client();
             let mut random = self.random(6, thread);
-            let mut scan = Scan::new(session, name, self.keys, &last);
+            let mut scan = Scan::new(session, name, &self.keys, &last);
             let count = count.clone();
             Ok(move |_| {
                 let record = random.random_range(0..self.records());
                 scan.run(&mut client, record, random.random_range(count.clone()))
             })
         })?;
-        Scan::new(session, name, self.keys, &last).all(self.opened, self.records())?;
+        Scan::new(session, name, &self.keys, &last).all(self.opened, self.records())?;
         Ok(row)
     }
 

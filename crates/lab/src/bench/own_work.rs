@@ -6,6 +6,7 @@
 //! memory, some of it is free.
 
 use super::config::Config;
+use super::scan::Names;
 use crate::workload::{KeyShape, Values, mix};
 use quipu::MediumKind;
 use rand::rngs::SmallRng;
@@ -34,7 +35,7 @@ pub(super) struct OwnWork {
 
 impl OwnWork {
     /// Measures it. On the simulator nothing has a time.
-    pub(super) fn of(config: &Config, keys: KeyShape, values: Values) -> Option<OwnWork> {
+    pub(super) fn of(config: &Config, keys: &KeyShape, values: Values) -> Option<OwnWork> {
         if config.medium == MediumKind::Sim {
             return None;
         }
@@ -53,8 +54,8 @@ impl OwnWork {
             });
             work.check += check;
             work.pair += check
-                + nanoseconds(&mut pairs, |(_, key, _)| {
-                    keys.fill(keys.number_of(key), &mut named);
+                + nanoseconds(&mut pairs, |(_, key, value)| {
+                    keys.fill(Names::number_of(keys, key, value), &mut named);
                     black_box(named == *key);
                 });
         }
@@ -81,13 +82,13 @@ mod tests {
     #[test]
     fn each_part_is_measured_in_nanoseconds() {
         let config = Config::default();
-        let work = OwnWork::of(&config, config.keys().unwrap(), config.values().unwrap()).unwrap();
+        let work = OwnWork::of(&config, &config.keys().unwrap(), config.values().unwrap()).unwrap();
         let OwnWork { key, value, check, pair } = work;
         // Far from what any machine takes, so that only wrong units are noticed.
         assert!([key, value, check, pair].iter().all(|ns| (0.1..50_000.0).contains(ns)), "{work:?}");
         assert!(pair > check, "{work:?}");
         let simulated = Config { medium: MediumKind::Sim, ..config };
         let values = simulated.values().unwrap();
-        assert_eq!(OwnWork::of(&simulated, simulated.keys().unwrap(), values), None);
+        assert_eq!(OwnWork::of(&simulated, &simulated.keys().unwrap(), values), None);
     }
 }

@@ -30,7 +30,9 @@ pub fn reclaim(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Resu
     // No cleaner may begin before it is asked.
     let config = &Config { cleaner: false, ..config.clone() };
     config.check()?;
-    let (keys, values) = (config.keys()?, config.values()?);
+    // Inserts add records, alone and beside reclamation.
+    let keys = config.keys_of(config.records + 2 * config.operations)?;
+    let values = config.values()?;
     for &design in &config.designs {
         let works = if config.medium == MediumKind::Sim {
             &[Work::Nothing][..]
@@ -42,7 +44,7 @@ pub fn reclaim(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Resu
             let target = Target::new(config, design, room(config, writes, config.records / DELETED))?;
             let before = Memory::baseline(config.medium);
             let session = Session { config, progress, target: &target, values, newest: 0, before };
-            let all = |opened| Run { session, keys, opened: &opened }.all(work);
+            let all = |opened| Run { session, keys: &keys, opened: &opened }.all(work);
             in_new_place(&target, config.records, all)?.into_iter().for_each(&mut *sink);
         }
     }
@@ -59,7 +61,7 @@ enum Work {
 
 struct Run<'a> {
     session: Session<'a, Target>,
-    keys: KeyShape,
+    keys: &'a KeyShape,
     opened: &'a Opened,
 }
 

@@ -30,13 +30,13 @@ pub fn recovery(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Res
         // As many deletions as records take at least the room of a checkpoint.
         let target = Target::new(config, design, room(config, config.records, config.records))?;
         let session = Session { config, progress, target: &target, values, newest: 0, before: None };
-        let rows = in_new_place(&target, config.records, |opened| run(&session, keys, opened))?;
+        let rows = in_new_place(&target, config.records, |opened| run(&session, &keys, opened))?;
         rows.into_iter().for_each(&mut *sink);
     }
     Ok(())
 }
 
-fn run(session: &Session<'_, Target>, keys: KeyShape, opened: Opened) -> Result<[Row; 2], BenchError> {
+fn run(session: &Session<'_, Target>, keys: &KeyShape, opened: Opened) -> Result<[Row; 2], BenchError> {
     session.load(&opened, keys, "load", 0..session.config.records)?;
     drop(opened);
     let (opened, recovery) = reopen(session, keys, "recovery")?;
@@ -46,7 +46,7 @@ fn run(session: &Session<'_, Target>, keys: KeyShape, opened: Opened) -> Result<
     Ok([recovery, reopen])
 }
 
-fn reopen(session: &Session<'_, Target>, keys: KeyShape, name: &str) -> Result<(Opened, Row), BenchError> {
+fn reopen(session: &Session<'_, Target>, keys: &KeyShape, name: &str) -> Result<(Opened, Row), BenchError> {
     let records = session.config.records;
     let before = Memory::baseline(session.config.medium);
     let meter = Meter::start(session.target.simulator());
@@ -64,7 +64,7 @@ fn reopen(session: &Session<'_, Target>, keys: KeyShape, name: &str) -> Result<(
 
 fn reread(
     session: &Session<'_, Target>,
-    keys: KeyShape,
+    keys: &KeyShape,
     opened: &Opened,
     name: &str,
 ) -> Result<(), BenchError> {

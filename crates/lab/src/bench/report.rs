@@ -5,6 +5,8 @@ use super::drive::Outcome;
 use super::memory::Memory;
 use super::roofline::{Limits, Roof};
 use super::stalls::Stalls;
+use crate::choice::Named;
+use crate::workload::KeySet;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
@@ -23,7 +25,7 @@ pub struct Row {
     pub settings: String,
     /// The phase.
     pub phase: String,
-    /// The set of keys, of a row of indexes.
+    /// The set of keys, of a row of indexes; of other rows, if it is not uniform.
     pub keys: Option<&'static str>,
     /// The order in which its records were inserted.
     pub order: Option<&'static str>,
@@ -64,6 +66,10 @@ pub struct Row {
     pub own_ns: Option<f64>,
     /// Puts of an operation that returned because another one had overwritten them, if there were any.
     pub eliminated_per_op: Option<f64>,
+    /// Gets of an operation that the cache answered, if there were any.
+    pub cache_hits_per_op: Option<f64>,
+    /// Records that cleaning moved, for each update before it.
+    pub moved_per_op: Option<f64>,
     /// Fences of an operation.
     pub fences_per_op: Option<f64>,
     /// Lines that an operation makes durable, by either route.
@@ -76,6 +82,8 @@ pub struct Row {
     pub remote_writes_per_op: Option<f64>,
     /// Reads of an operation from another node's memory.
     pub remote_reads_per_op: Option<f64>,
+    /// Time that one thread would wait for the medium in an operation, by the simulator's model of it.
+    pub modelled_ns_per_op: Option<f64>,
     /// Bytes that the process fetched from disks, where they are counted: those of the page cache and of file
     /// systems in memory are not among them.
     pub disk_read_bytes: Option<u64>,
@@ -241,6 +249,7 @@ impl Row {
         Row {
             design: design.to_owned(),
             phase: phase.to_owned(),
+            keys: (config.key_set != KeySet::Uniform).then(|| config.key_set.name()),
             medium: config.medium.to_string(),
             threads: config.threads,
             records: config.records,

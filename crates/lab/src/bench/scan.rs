@@ -7,10 +7,10 @@
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::{BenchError, Fault};
 use super::session::Session;
-use crate::workload::{KeyShape, Mismatch, Naming, Values};
+use crate::workload::{KeyShape, Mismatch, Values};
 
 /// How records are named, and which one a pair is of.
-pub(super) trait Names: Copy {
+pub(super) trait Names {
     /// Writes the key of a record over `key`.
     fn fill(&self, number: u64, key: &mut Vec<u8>);
 
@@ -18,29 +18,19 @@ pub(super) trait Names: Copy {
     fn number_of(&self, key: &[u8], value: &[u8]) -> u64;
 }
 
+/// Keys of a set do not tell their numbers, but values do, as long as nothing is updated.
 impl Names for KeyShape {
     fn fill(&self, number: u64, key: &mut Vec<u8>) {
         KeyShape::fill(self, number, key);
     }
 
-    fn number_of(&self, key: &[u8], _value: &[u8]) -> u64 {
-        KeyShape::number_of(self, key)
-    }
-}
-
-/// Names of YCSB may be hashes; but its values are those of the load as long as nothing is updated.
-impl Names for Naming {
-    fn fill(&self, number: u64, key: &mut Vec<u8>) {
-        Naming::fill(self, number, key);
-    }
-
-    fn number_of(&self, _key: &[u8], value: &[u8]) -> u64 {
-        Values::number_of_first(value)
+    fn number_of(&self, key: &[u8], value: &[u8]) -> u64 {
+        if self.is_of_set() { Values::number_of_first(value) } else { KeyShape::number_of(self, key) }
     }
 }
 
 /// The last key of so many records.
-pub(super) fn last_key(names: impl Names, records: u64) -> Vec<u8> {
+pub(super) fn last_key(names: &impl Names, records: u64) -> Vec<u8> {
     let (mut key, mut last) = (Vec::new(), Vec::new());
     for number in 0..records {
         names.fill(number, &mut key);
@@ -55,7 +45,7 @@ pub(super) fn last_key(names: impl Names, records: u64) -> Vec<u8> {
 pub(super) struct Scan<'a, E: Engine, N> {
     session: &'a Session<'a, E>,
     phase: &'a str,
-    names: N,
+    names: &'a N,
     /// The last key of those that were loaded.
     last: &'a [u8],
     from: Vec<u8>,
@@ -67,7 +57,7 @@ pub(super) struct Scan<'a, E: Engine, N> {
 }
 
 impl<'a, E: Engine, N: Names> Scan<'a, E, N> {
-    pub(super) fn new(session: &'a Session<'a, E>, phase: &'a str, names: N, last: &'a [u8]) -> Self {
+    pub(super) fn new(session: &'a Session<'a, E>, phase: &'a str, names: &'a N, last: &'a [u8]) -> Self {
         let [from, first, key, before] = [const { Vec::new() }; 4];
         Scan { session, phase, names, last, from, first, key, before }
     }

@@ -64,8 +64,8 @@ impl<'a, E: Engine> Session<'a, E> {
         P: Fn(usize) -> Result<C, BenchError> + Sync,
         C: Caller,
     {
-        let eliminated = || opened.stats().map_or(0, |stats| stats.eliminated_writes);
-        let before = eliminated();
+        let counted = || opened.stats().map_or((0, 0), |stats| (stats.eliminated_writes, stats.cache_hits));
+        let before = counted();
         let meter = Meter::start(self.target.simulator());
         let dimms = self.target.simulator().filter(|_| self.config.counts_dimms).map(DimmMeter::new);
         let reached = opened.nearness();
@@ -76,11 +76,12 @@ impl<'a, E: Engine> Session<'a, E> {
         let reached = opened.nearness() - reached;
         let dimms_per_op = dimms.map(|dimms| dimms.dimms(outcome.operations));
         let row = reaching(self.row(phase.stage, meter, outcome), reached);
-        let eliminated = Some(eliminated() - before).filter(|puts| *puts > 0);
+        let after = counted();
         // Those that warmed up are among them.
         let all = row.ops + phase.warm_up * phase.threads as u64 * phase.operations_per_call;
-        let eliminated_per_op = eliminated.map(|puts| puts as f64 / all as f64);
-        let row = Row { dimms_per_op, eliminated_per_op, ..row };
+        let each = |count: u64| (count > 0).then(|| count as f64 / all as f64);
+        let (eliminated_per_op, cache_hits_per_op) = (each(after.0 - before.0), each(after.1 - before.1));
+        let row = Row { dimms_per_op, eliminated_per_op, cache_hits_per_op, ..row };
         Ok(row.holding(left(), self.before, opened.pool_bytes()))
     }
 
@@ -116,7 +117,7 @@ impl<'a, E: Engine> Session<'a, E> {
     pub(super) fn loader<'p>(
         &'p self,
         opened: &E::Opened,
-        keys: KeyShape,
+        keys: &'p KeyShape,
         phase: &'p str,
         first: u64,
     ) -> impl FnMut(u64) -> Result<(), BenchError> + use<'a, 'p, E> {
@@ -132,7 +133,7 @@ impl<'a, E: Engine> Session<'a, E> {
     pub(super) fn load(
         &self,
         opened: &E::Opened,
-        keys: KeyShape,
+        keys: &KeyShape,
         phase: &str,
         records: Range<u64>,
     ) -> Result<(), BenchError> {

@@ -120,7 +120,7 @@ struct Run<'a, E: Engine> {
 impl<E: Engine> Run<'_, E> {
     fn all(self, roofline: Option<&mut Roofline>) -> Result<Row, BenchError> {
         let Config { records, medium, .. } = *self.session.config;
-        self.session.load(self.opened, self.keys, "load", 0..records)?;
+        self.session.load(self.opened, &self.keys, "load", 0..records)?;
         let mut bounds = Bounds::begin(roofline)?;
         let meter = Meter::start(self.session.target.simulator());
         let (outcome, control) = beside_control(|| self.operations());

@@ -8,7 +8,7 @@ const PERCENT: f64 = 100.0;
 const MIB: f64 = 1.0 / (1 << 20) as f64;
 
 /// The columns: the field of a row's JSON, the header, and for numbers a factor and the decimals.
-const COLUMNS: [(&str, &str, f64, usize); 67] = [
+const COLUMNS: [(&str, &str, f64, usize); 70] = [
     ("setting", "setting", 1.0, 0),
     ("keys", "keys", 1.0, 0),
     ("design", "design", 1.0, 0),
@@ -59,6 +59,8 @@ const COLUMNS: [(&str, &str, f64, usize); 67] = [
     ("stalls_of_machine", "of the machine", 1.0, 0),
     ("longest_stall_of_machine_ms", "longest ms", 1.0, 0),
     ("eliminated_per_op", "eliminated/op", 1.0, 3),
+    ("cache_hits_per_op", "cache hits/op", 1.0, 3),
+    ("moved_per_op", "moved/op", 1.0, 3),
     ("fences_per_op", "fences/op", 1.0, 3),
     ("lines_flushed_per_op", "lines flushed/op", 1.0, 3),
     ("lines_read_per_op", "lines read/op", 1.0, 3),
@@ -67,6 +69,7 @@ const COLUMNS: [(&str, &str, f64, usize); 67] = [
     ("writers_at_one_dimm", "writers at one DIMM", 1.0, 2),
     ("remote_writes_per_op", "remote writes/op", 1.0, 3),
     ("remote_reads_per_op", "remote reads/op", 1.0, 3),
+    ("modelled_ns_per_op", "modelled ns/op", 1.0, 1),
     ("reserve_bytes", "reserve MiB", MIB, 1),
     ("metadata_bytes", "metadata MiB", MIB, 1),
     ("disk_read_bytes", "disk MiB read", MIB, 1),

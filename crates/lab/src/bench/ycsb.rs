@@ -13,10 +13,10 @@ use super::memory::Memory;
 use super::progress::Progress;
 use super::report::{Row, Sink};
 use super::roofline::{Limits, Roofline};
-use super::scan::{Scan, last_key};
+use super::scan::{Names, Scan, last_key};
 use super::session::{Bounds, Session, WARM_UP, in_new_place};
 use super::target::{Target, room};
-use crate::workload::{AcknowledgedCounter, Naming, Operation, Requests, Workload};
+use crate::workload::{AcknowledgedCounter, KeySet, KeyShape, Naming, Operation, Requests, Values, Workload};
 
 /// Loads and runs `workload` on each design, and hands over two rows for each, `load_` and `run_` with the
 /// workload's name. Records, operations and value size are the workload's and replace those of the settings.
@@ -67,23 +67,50 @@ pub fn ycsb_of<E: Engine>(
     // Versions are the calls' numbers from 1.
     let newest = config.seconds.map_or(config.operations, |_| ENDLESS * config.threads as u64);
     let session = Session { config, progress, target: engine, values, newest, before };
-    let naming = workload.naming();
-    let last = if workload.scans() { last_key(naming, workload.records) } else { Vec::new() };
+    let names = match config.key_set {
+        KeySet::Uniform => RecordNames::Ycsb(workload.naming()),
+        _ => RecordNames::OfSet(config.keys_of(config.records + config.operations)?),
+    };
+    let last = if workload.scans() { last_key(&names, workload.records) } else { Vec::new() };
     let all = |opened: E::Opened| {
         if workload.scans() && !opened.is_ordered() {
             let (design, workload) = (engine.name().to_owned(), workload.name.clone());
             return Err(BenchError::NoOrder { design, workload });
         }
-        Run { session, workload, naming, last, requests: &requests, stored, opened: &opened }.all(roofline)
+        Run { session, workload, names: &names, last, requests: &requests, stored, opened: &opened }
+            .all(roofline)
     };
     in_new_place(engine, workload.records, all)?.into_iter().for_each(sink);
     Ok(())
 }
 
+/// How records are named.
+enum RecordNames {
+    /// As YCSB does, or by numbers.
+    Ycsb(Naming),
+    /// By the keys of a set.
+    OfSet(KeyShape),
+}
+
+impl Names for RecordNames {
+    #[inline]
+    fn fill(&self, number: u64, key: &mut Vec<u8>) {
+        match self {
+            RecordNames::Ycsb(naming) => naming.fill(number, key),
+            RecordNames::OfSet(shape) => shape.fill(number, key),
+        }
+    }
+
+    /// Names may be hashes; but values are those of the load as long as nothing is updated.
+    fn number_of(&self, _key: &[u8], value: &[u8]) -> u64 {
+        Values::number_of_first(value)
+    }
+}
+
 struct Run<'a, E: Engine> {
     session: Session<'a, E>,
     workload: &'a Workload,
-    naming: Naming,
+    names: &'a RecordNames,
     /// The last key of the load, for a workload that scans.
     last: Vec<u8>,
     requests: &'a Requests,
@@ -127,7 +154,7 @@ impl<E: Engine> Run<'_, E> {
                 let mut client = Batched::new(self.opened.client(), session.config.batch).whole();
                 let mut pair = (Vec::new(), Vec::new());
                 Ok(move |record| {
-                    self.naming.fill(record, &mut pair.0);
+                    self.names.fill(record, &mut pair.0);
                     session.values.fill(record, 0, &mut pair.1);
                     client.put(&mut pair).map_err(&refused)?;
                     let answer = client.answer(Access::Put);
@@ -181,14 +208,14 @@ impl<E: Engine> Run<'_, E> {
         Ok(row)
     }
 
-    fn scan<'s>(&'s self, phase: &'s str) -> Scan<'s, E, Naming> {
-        Scan::new(&self.session, phase, self.naming, &self.last)
+    fn scan<'s>(&'s self, phase: &'s str) -> Scan<'s, E, RecordNames> {
+        Scan::new(&self.session, phase, self.names, &self.last)
     }
 
     fn worker<'w>(&'w self, phase: &'w str) -> Worker<'w, E> {
         Worker {
             session: &self.session,
-            naming: self.naming,
+            names: self.names,
             client: self.opened.client(),
             phase,
             key: Vec::new(),
@@ -201,7 +228,7 @@ impl<E: Engine> Run<'_, E> {
 /// One thread's hands.
 struct Worker<'a, E: Engine> {
     session: &'a Session<'a, E>,
-    naming: Naming,
+    names: &'a RecordNames,
     client: <E::Opened as OpenEngine>::Client,
     phase: &'a str,
     key: Vec<u8>,
@@ -211,13 +238,13 @@ struct Worker<'a, E: Engine> {
 
 impl<E: Engine> Worker<'_, E> {
     fn put(&mut self, record: u64, version: u64) -> Result<(), BenchError> {
-        self.naming.fill(record, &mut self.key);
+        self.names.fill(record, &mut self.key);
         self.session.values.fill(record, version, &mut self.value);
         self.client.put(&self.key, &self.value).map_err(self.session.refused(self.phase))
     }
 
     fn read(&mut self, record: u64) -> Result<(), BenchError> {
-        self.naming.fill(record, &mut self.key);
+        self.names.fill(record, &mut self.key);
         let found =
             self.client.get_into(&self.key, &mut self.read).map_err(self.session.refused(self.phase))?;
         self.session.verify(self.phase, record, found.then_some(&self.read))

@@ -1,28 +1,44 @@
 //! Keys made from numbers.
 //!
 //! Two families. [`KeyShape`] makes keys of a length for the `ops` benchmark: the number spread over 64
-//! bits, so that consecutive numbers are far apart in key order and in every hash. [`Naming`] makes the text
+//! bits, so that consecutive numbers are far apart in key order and in every hash, or a shuffled [`KeySet`].
+//! [`Naming`] makes the text
 //! keys of YCSB, `user` and a decimal number, where the number is the FNV-1a hash of the record's or the
 //! record's own, padded.
 
-use crate::workload::{Spread, mix, unmix};
+use crate::workload::{KeySet, Permutation, Spread, mix, unmix};
 use std::io::Write;
+use std::sync::Arc;
 
 /// Bytes of the shortest key that keeps numbers apart.
 pub const SHORTEST_KEY: usize = 8;
 
 /// Keys of one length, or around it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct KeyShape {
     length: usize,
     seed: u64,
     spread: Option<Spread>,
+    /// The first words by number, where they are those of a set.
+    drawn: Option<Arc<[u64]>>,
 }
 
 impl KeyShape {
     /// Keys of `length` bytes, or `None` if that is too short to keep numbers apart.
     pub fn new(length: usize, seed: u64) -> Option<KeyShape> {
-        (length >= SHORTEST_KEY).then_some(KeyShape { length, seed: mix(seed), spread: None })
+        (length >= SHORTEST_KEY).then_some(KeyShape { length, seed: mix(seed), spread: None, drawn: None })
+    }
+
+    /// The same for so many numbers, whose first words are the keys of a set in random order.
+    pub fn of_set(self, set: KeySet, count: u64) -> KeyShape {
+        let (keys, order) = (set.ascending(count, self.seed), Permutation::new(count, self.seed));
+        let drawn = (0..count).map(|number| keys[order.at(number) as usize]).collect();
+        KeyShape { drawn: Some(drawn), ..self }
+    }
+
+    /// Whether keys are those of a set, which do not tell their numbers.
+    pub fn is_of_set(&self) -> bool {
+        self.drawn.is_some()
     }
 
     /// The same around this length, with this standard deviation in bytes.
@@ -41,12 +57,21 @@ impl KeyShape {
         key.first_chunk().map_or(0, |word| unmix(u64::from_be_bytes(*word)) ^ self.seed)
     }
 
+    /// The first word of the key of `number`. A number beyond those of a set is no record's.
+    #[inline]
+    fn first_word(&self, number: u64) -> u64 {
+        match &self.drawn {
+            None => mix(number ^ self.seed),
+            Some(drawn) => drawn.get(number as usize).copied().unwrap_or(0),
+        }
+    }
+
     /// Writes the key of `number` over `out`, which gets its length. Distinct numbers give distinct first
     /// words.
     #[inline]
     pub fn fill(&self, number: u64, out: &mut Vec<u8>) {
         out.resize(self.spread.map_or(self.length, |spread| spread.of(number)), 0);
-        let mut word = mix(number ^ self.seed);
+        let mut word = self.first_word(number);
         let mut chunks = out.chunks_exact_mut(SHORTEST_KEY);
         for chunk in &mut chunks {
             chunk.copy_from_slice(&word.to_be_bytes());
@@ -123,6 +148,21 @@ mod tests {
             (0..10_000).map(|number| (shape.fill(number, &mut key), key.clone())).collect();
         assert_eq!(keys.len(), 10_000);
         assert!(keys.iter().any(|(_, key)| key.len() < 14) && keys.iter().any(|(_, key)| key.len() > 18));
+    }
+
+    #[test]
+    fn keys_of_a_set_come_in_random_order() {
+        let shape = KeyShape::new(8, 3).unwrap().of_set(KeySet::Sequential, 1_000);
+        let mut key = Vec::new();
+        let words: Vec<u64> = (0..1_000)
+            .map(|number| {
+                shape.fill(number, &mut key);
+                u64::from_be_bytes(key[..].try_into().unwrap())
+            })
+            .collect();
+        assert_eq!(words.iter().collect::<HashSet<_>>().len(), 1_000);
+        assert!(words.iter().all(|word| *word < 1_000) && !words.is_sorted());
+        assert!(shape.is_of_set() && shape.length() == 8);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The evaluations of papers, on a small scale: every figure has the rows that it promises, and says
 //! something of every statement of the paper's that it can.
 
+mod nstore;
 mod xp;
 
 use quipu::{Design, MediumKind};

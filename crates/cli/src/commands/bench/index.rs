@@ -17,7 +17,7 @@ Examples:
 Fields of the JSON objects: design (the index), phase (insert, get, get_many of 32, scan of 100, remove; bulk_load and loaded_get of an \
 index that can be loaded in one go), keys, order, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, p999_ns; of insert and \
 bulk_load, dram_bytes_per_record (as allocated), resident_bytes_per_record (growth of the process) and pm_bytes_per_record; on sim, in place of times and DRAM, fences_per_op, lines_flushed_per_op, \
-lines_read_per_op, media_write_bytes_per_op, remote_writes_per_op, remote_reads_per_op.";
+lines_read_per_op, media_write_bytes_per_op, remote_writes_per_op, remote_reads_per_op, modelled_ns_per_op.";
 
 /// Measure indexes alone, on sets of keys that are easy and hard for indexes that learn.
 ///

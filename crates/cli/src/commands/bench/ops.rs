@@ -4,7 +4,9 @@ use super::settings::{Settings, Sizes, in_batches};
 use crate::args::TopologyChoice;
 use crate::failure::{Failure, Outcome};
 use quipu_lab::bench::{self, Config};
+use quipu_lab::choice::Named;
 use quipu_lab::size;
+use quipu_lab::workload::KeySet;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -13,6 +15,7 @@ Examples:
   quipu bench ops --records 5M --key-size 16 --value-size 200 --threads 2 --roofline
   quipu bench ops --medium file --pool /mnt/ssd/bench.pool
   quipu bench ops --batch 16                                # log batching
+  quipu bench ops --design nstore,flatstore-m --key-size 8 --keys longlat
   quipu bench ops --medium sim --records 20k --json
   quipu bench ops --medium sim --nodes 2 --threads 4        # lines of the other node an operation
   quipu bench ops --medium dax --pool /mnt/pmem0/p --part /mnt/pmem1/p --threads 2 --pin";
@@ -30,6 +33,10 @@ pub struct Args {
     settings: Settings,
     #[command(flatten)]
     sizes: Sizes,
+    /// The set that the first eight bytes of keys are drawn from, such as longlat; `bench index` describes
+    /// them all.
+    #[arg(long, value_name = "SET", value_parser = KeySet::named, default_value = "uniform")]
+    keys: KeySet,
     /// Operations of each phase after the inserts. [default: as many as records]
     #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
     ops: Option<u64>,
@@ -61,12 +68,14 @@ impl Args {
         let operations = self.ops.unwrap_or(config.records);
         let (nodes, pins, parts) = (self.nodes, self.pin, self.parts.clone());
         let config = Config { nodes, pins, parts, topology: self.topology.told(), ..config };
-        let config = Config { operations, batch: self.batch, roofline: self.roofline, ..config };
+        let (key_set, batch, roofline) = (self.keys, self.batch, self.roofline);
+        let config = Config { operations, key_set, batch, roofline, ..config };
         let mut bench = self.settings.begin(format!(
-            "Basic operations on {} records of {} + {} bytes, {operations} operations a phase{}, seed {}.",
+            "Basic operations on {} records of {} + {} bytes, keys {}, {operations} operations a phase{}, seed {}.",
             config.records,
             config.key_size,
             config.value_size,
+            config.key_set.name(),
             in_batches(config.batch),
             config.seed
         ))?;

@@ -23,9 +23,11 @@ Examples:
   quipu bench paper xp --figure 10,12 --records 2M          # YCSB with data larger than the pool, levels in TMPDIR
   quipu bench paper xp --figure 14 --records 5M             # memtables by their index
   quipu bench paper xp --figure 16 --threads 1,2,4,8,16     # the ring, by records of an item and by threads
+  quipu bench paper nstore --figure 7,11 --threads 1,2      # mixes and caches, on two simulated nodes too
+  quipu bench paper nstore --figure 15 --rounds 3           # garbage collection by threshold
 
 Fields of the JSON objects beside those of every benchmark: paper, figure, setting (what sets a row apart in its \
-figure); of rows that count DIMMs, dimms_per_op, writers_at_one_dimm. After the rows of a figure comes an object \
+figure); of rows that count DIMMs, dimms_per_op, writers_at_one_dimm; of rows of cleaning, moved_per_op. After the rows of a figure comes an object \
 for each number of the paper's text: paper, figure, statement, paper_says, ours (null if these rows do not say), unit. \
 Where a paper compares a store with itself, there is one before these for each pair of rows: paper, figure, design, setting, \
 distribution, threads, utilization, ratio (of what to what), times, rounds. A row with not_run says why nothing was run.";

@@ -10,6 +10,7 @@
 //! have.
 
 mod mpkv;
+mod nstore;
 mod pacman;
 mod ratios;
 mod run;
@@ -49,7 +50,7 @@ pub struct Paper {
 }
 
 /// All papers whose evaluation can be repeated.
-pub static PAPERS: &[&Paper] = &[&viper::PAPER, &pacman::PAPER, &mpkv::PAPER, &xp::PAPER];
+pub static PAPERS: &[&Paper] = &[&viper::PAPER, &pacman::PAPER, &mpkv::PAPER, &xp::PAPER, &nstore::PAPER];
 
 impl Paper {
     /// The paper of that name.
@@ -138,6 +139,8 @@ pub enum Benchmark {
     Recovery,
     /// [`reclaim`](super::reclaim()).
     Reclaim,
+    /// [`cleaning`](super::cleaning()).
+    Cleaning,
     /// [`patterns`](super::patterns()).
     Patterns(Vec<Pattern>),
     /// [`memtables`](super::memtables()).

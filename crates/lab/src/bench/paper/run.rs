@@ -6,7 +6,7 @@ use crate::bench::error::BenchError;
 use crate::bench::progress::Progress;
 use crate::bench::report::{InPaper, Row, Sink};
 use crate::bench::{
-    Engine, Roofline, allocation, levels, memtables, ops, ops_of, patterns, reclaim, recovery,
+    Engine, Roofline, allocation, cleaning, levels, memtables, ops, ops_of, patterns, reclaim, recovery,
     recovery_of_overwritten, ring, steady, steady_of, steps, util, util_of, ycsb, ycsb_of,
 };
 use quipu::{Design, MediumKind};
@@ -144,6 +144,7 @@ impl Benchmark {
             Benchmark::Ycsb(workload) => ycsb(config, workload, progress, sink),
             Benchmark::Recovery => recovery(config, progress, sink),
             Benchmark::Reclaim => reclaim(config, progress, sink),
+            Benchmark::Cleaning => cleaning(config, progress, sink),
             Benchmark::Patterns(chosen) => patterns(config, chosen, progress, sink),
             Benchmark::Memtables(order) => memtables(config, *order, progress, sink),
             Benchmark::Ring(items) => ring(config, items, progress, sink),

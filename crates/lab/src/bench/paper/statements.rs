@@ -84,7 +84,12 @@ impl Says {
 
     /// A ratio that follows from the rows in a way of its own.
     pub(super) const fn other(self, ours: fn(&[Row]) -> Option<f64>) -> Statement {
-        self.with("times", Ours::Other(ours))
+        self.found("times", ours)
+    }
+
+    /// A number that does.
+    pub(super) const fn found(self, unit: &'static str, ours: fn(&[Row]) -> Option<f64>) -> Statement {
+        self.with(unit, Ours::Other(ours))
     }
 
     /// The throughput with the most threads over that with one.
@@ -150,6 +155,11 @@ impl Cell {
         Cell { threads: Threads::Most, ..self }
     }
 
+    /// The rows with the most threads alone, if there are several numbers of them.
+    pub(super) const fn many(self) -> Cell {
+        Cell { threads: Threads::Many, ..self }
+    }
+
     /// Another value of the same rows.
     pub(super) const fn value(self, value: fn(&Row) -> Option<f64>) -> Cell {
         Cell { value, ..self }
@@ -179,7 +189,7 @@ impl Cell {
 }
 
 /// The setting that sets a row apart in its figure.
-fn setting_of(row: &Row) -> Option<&str> {
+pub(super) fn setting_of(row: &Row) -> Option<&str> {
     row.paper.as_ref().map(|paper| paper.setting.as_str())
 }
 

@@ -137,7 +137,7 @@ impl<E: Engine> Run<'_, E> {
 
     /// Puts records that are not there.
     pub(super) fn load(&self, records: Range<u64>) -> Result<(), BenchError> {
-        self.session.load(self.opened, self.shape, &self.stage("load"), records)
+        self.session.load(self.opened, &self.shape, &self.stage("load"), records)
     }
 
     /// Deletes the last of the records that are there.
