@@ -90,13 +90,13 @@ fn scans_read_no_line_of_another_node_if_threads_read_for_them() {
                 region.pin(Node(node)).unwrap();
                 let mut client = store.client();
                 for number in (u64::from(node)..800).step_by(usize::from(nodes)) {
-                    client.put(&number.to_be_bytes(), &[number as u8; 1000]).unwrap();
+                    client.put(&number.to_be_bytes(), &[number as u8; 3000]).unwrap();
                 }
             }
             region.pin(Node(1)).unwrap();
             let client = store.client();
             let guard = client.pin();
-            let expected = |number: u64| (number.to_be_bytes().to_vec(), vec![number as u8; 1000]);
+            let expected = |number: u64| (number.to_be_bytes().to_vec(), vec![number as u8; 3000]);
             let owned = |pair: Result<quipu::KeyValue<'_>, quipu::Error>| {
                 let (key, value) = pair.unwrap();
                 (key.into_owned(), value.into_owned())

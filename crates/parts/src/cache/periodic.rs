@@ -1,8 +1,8 @@
 //! The hot set of Nap (Wang et al., OSDI 2021), with which NStore compares its cache (section V-D). The keys
 //! that were read most in one period are cached in the next, and the set changes as a whole.
 //!
-//! It is a baseline. Here it counts sampled reads, as the other policies do. Nap's views of hot keys in each
-//! node's persistent memory are left out: they serve writes.
+//! It is a baseline. Here it counts sampled reads, as the other policies do; the counts are not part of the
+//! cache's budget. Nap's views of hot keys in each node's persistent memory are left out: they serve writes.
 
 use crate::sync::SpinLock;
 use std::collections::{HashMap, HashSet};

@@ -7,8 +7,8 @@
 //!
 //! While it is off, writers pass it by. So it is emptied before it can turn on again: when all threads have
 //! left that were pinned as it turned off, nobody is in the table, and the next sampled read empties it. To
-//! turn on takes no such care. Whoever puts a pair in has the stripe of its key, and so has the next writer
-//! of the key after that, which sees that the cache is on.
+//! turn on takes no such care. A pair is put in by a holder of the stripe of its key. The next writer of the
+//! key holds it after that, and sees that the cache is on.
 //!
 //! Windows end with reads: where there are writes alone, they go on taking keys out of a cache that is on.
 
@@ -93,8 +93,8 @@ impl Pulse {
         self.writes[client % SHARDS].0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes reads. If the window that they end is a reason for it, the cache turns on, or begins to turn off:
-    /// then this is `true`.
+    /// Notes reads. If the window that they end is a reason for it, the cache turns on, or begins to turn
+    /// off: then this is `true`.
     pub(super) fn note(&self, counts: Counts, is_even: impl FnOnce() -> bool) -> bool {
         let Counts { reads, hits } = counts;
         self.hits.fetch_add(u64::from(hits), Ordering::Relaxed);

@@ -183,8 +183,8 @@ impl<I: Index> NlogSpine<I> {
 
     /// Cleans a file of the node of this number.
     fn clean_step_of(&self, node: usize, demand: &Demand) -> Result<Step, Error> {
-        let mut borrowed = self.borrow_cleaner(node);
-        let work = borrowed.last_mut().expect("each node has a cleaner");
+        let (mut borrowed, own) = self.borrow_cleaner(node);
+        let work = &mut *borrowed[own];
         let victims = &self.cleaning.nodes[node];
         self.free_ripe(&work.participant);
         let Some(zone) = self.next_victim(victims, &work.participant, demand) else {
@@ -205,18 +205,19 @@ impl<I: Index> NlogSpine<I> {
         }
     }
 
-    /// A cleaner of a node; all of them, the last of which is used, where one must work alone.
-    fn borrow_cleaner(&self, node: usize) -> Vec<SpinGuard<'_, Work>> {
+    /// A cleaner of a node, by its number among those that are returned: all of them, where one must work
+    /// alone.
+    fn borrow_cleaner(&self, node: usize) -> (Vec<SpinGuard<'_, Work>>, usize) {
         let cleaners = &self.cleaning.cleaners;
         let each = cleaners.len() / self.cleaning.nodes.len();
         let own = &cleaners[node * each..][..each];
         let one = own.iter().find_map(|cleaner| cleaner.work.try_lock());
         let one = one.unwrap_or_else(|| own[0].work.lock());
         if self.heap.space().free_zones() as usize >= cleaners.len() {
-            return vec![one];
+            return (vec![one], 0);
         }
         drop(one);
-        self.cleaning.all()
+        (self.cleaning.all(), node * each)
     }
 
     /// A victim that is ready; if there is none, chooses some.

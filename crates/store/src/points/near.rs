@@ -22,8 +22,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Words that a scan takes from the index at a time, so that groups are worth a request.
-pub(super) const AT_ONCE: usize = 128;
+/// Words that a scan takes from the index at a time: few at first, since it may be short, and twice as many
+/// each time up to so many that groups are worth a request.
+const AT_FIRST: usize = 32;
+const AT_MOST: usize = 128;
 
 /// Bytes of a group of records at least: below that, the request costs more than the reads (figure 9b of the
 /// paper, for values of 8 bytes).
@@ -108,6 +110,11 @@ impl NodeReaders {
             },
         }
     }
+}
+
+/// Words that a scan takes after so many.
+pub(super) fn after(words: usize) -> usize {
+    (words * 2).clamp(AT_FIRST, AT_MOST)
 }
 
 impl<I: Index> Core<I> {

@@ -201,8 +201,8 @@ impl<S> Walk<S> {
         core: &Core<I>,
         more: impl Fn(&mut S, usize, &mut Vec<u64>) -> Result<bool, IndexError>,
     ) -> Result<Option<Next>, Error> {
-        let count = if core.readers.is_some() { near::AT_ONCE } else { AT_ONCE };
         while self.next == self.words.len() {
+            let count = if core.readers.is_some() { near::after(self.words.len()) } else { AT_ONCE };
             self.words.clear();
             self.next = 0;
             if !more(&mut self.scan, count, &mut self.words)? {

@@ -238,7 +238,7 @@ twins! {
     nstore_needless_freed: NSTORE, Broken::Store(Twin::NeedlessFreed), &[CAME_BACK], ANY, &[3, 4, 11];
     /// An index that has whole keys does not ask which word is meant.
     nstore_expired_unasked: NSTORE, Broken::Store(Twin::ExpiredUnasked), &[LOST, "found None"], ANY, &[120, 290, 314];
-    nstore_marked_at_once: NSTORE, Broken::Store(Twin::MarkedAtOnce), &[CAME_BACK], ANY, &[199, 1363, 5199];
+    nstore_marked_at_once: NSTORE, Broken::Store(Twin::MarkedAtOnce), &[CAME_BACK], ANY, &[1134, 2815, 3739];
     /// A mark that was met may be in a cache alone.
     nstore_mark_not_helped: NSTORE, Broken::Store(Twin::MarkNotHelped), &[CAME_BACK], ANY, &[515, 551, 609];
 }
