@@ -79,8 +79,11 @@ fn scans_run_over_threads_and_sizes() {
     let scan = find(&found, "modelled, 8 B, readers=0: scan");
     let [all, remote] = [scan.lines_read_per_op, scan.remote_reads_per_op].map(Option::unwrap);
     assert!((90.0..110.0).contains(&all) && (0.4..0.6).contains(&(remote / all)), "{scan:?}");
-    let near = find(&found, "modelled, 512 B, readers=2: scan");
-    assert_eq!(near.remote_reads_per_op, Some(0.0), "{near:?}");
+    // A scan reads a few itself, where too few of them stand together.
+    let [far, near] = ["0", "2"].map(|readers| {
+        find(&found, &format!("modelled, 512 B, readers={readers}: scan")).remote_reads_per_op.unwrap()
+    });
+    assert!(near <= far / 10.0 && far > 100.0, "{near} and {far} remote lines a scan");
     assert_eq!(names(&rows_of(nstore(), "9", &on_sim(), |_| false)), scanned(&modelled));
 
     let folder = tempfile::tempdir().unwrap();
