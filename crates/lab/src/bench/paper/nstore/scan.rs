@@ -38,7 +38,7 @@ pub(super) const SCANS: Preset = Preset {
     ],
     carries_over: "That a scan of a log reads as many places as it finds records, and so costs more than one of a tree with values in \
                    its leaves. FAST+FAIR has them there, and flatstore-ff does not, so that the paper's order of the two is not to be \
-                   expected. That no line comes from the other node if threads there read for a scan, exactly. They are asked for at \
+                   expected. That hardly a line comes from the other node if threads there read for a scan. They are asked for at \
                    least 8 KiB at a time: of values of 8 and 64 bytes a scan reads all itself, and the paper's loss at 8 bytes is avoided. \
                    Their gain takes a link that is slower than memory, and processors that have nothing else to do.",
 };
