@@ -1,6 +1,6 @@
 //! Local read threads (NStore, section III-E, "Scan"): a scan has records of other nodes read for it by
-//! threads of those nodes, which copy them. So no line of persistent memory goes over the link of the nodes
-//! but through a copy in DRAM.
+//! threads of those nodes, which copy them. So persistent memory is read by processors near it, and only
+//! copies, in DRAM, go from node to node.
 //!
 //! A request owns its words, and its answer the copies. So a thread that ends, in any way, drops the requests
 //! that it has, and the scan reads these records itself. The scan waits until all answers are there or have
@@ -93,22 +93,13 @@ impl Readers {
 }
 
 impl NodeReaders {
-    /// Hands a group to the next thread.
-    ///
-    /// # Errors
-    /// The group, if that thread is gone or has enough to do.
-    fn hand_over(&self, group: Group, answer: &mpsc::Sender<Answer>) -> Result<&Bell, Group> {
+    /// Hands a group to the next thread, and returns its bell. `None` if that thread is gone or has enough to
+    /// do: then the scan reads the group itself.
+    fn hand_over(&self, group: Group, answer: &mpsc::Sender<Answer>) -> Option<&Bell> {
         let thread = &self.threads[self.last.fetch_add(1, Ordering::Relaxed) % self.threads.len()];
         let request = Request { group, answer: answer.clone() };
-        match thread.queue.lock().as_ref() {
-            None => Err(request.group),
-            Some(queue) => match queue.try_send(request) {
-                Ok(()) => Ok(&thread.bell),
-                Err(mpsc::TrySendError::Full(request) | mpsc::TrySendError::Disconnected(request)) => {
-                    Err(request.group)
-                }
-            },
-        }
+        thread.queue.lock().as_ref()?.try_send(request).ok()?;
+        Some(&thread.bell)
     }
 }
 
@@ -159,7 +150,7 @@ impl<I: Index> Core<I> {
     fn read_by_threads<'r>(&self, groups: impl Iterator<Item = (&'r NodeReaders, Group)>) -> Vec<Answer> {
         let (answer, answers) = mpsc::channel();
         let called: Vec<&Bell> =
-            groups.filter_map(|(readers, group)| readers.hand_over(group, &answer).ok()).collect();
+            groups.filter_map(|(readers, group)| readers.hand_over(group, &answer)).collect();
         drop(answer);
         let call = || {
             for bell in &called {

@@ -59,15 +59,15 @@ impl<'g, I: BothWays> Ordered<'g, I> {
     #[inline]
     fn advance<const BACK: bool>(&mut self) -> Option<Pair<'g>> {
         while !self.ended {
-            let (word, copied) = match if BACK { self.back_word() } else { self.front_word() } {
-                Ok(Some(found)) => found,
+            let word = match if BACK { self.back_word() } else { self.front_word() } {
+                Ok(Some(word)) => word,
                 Ok(None) => break,
                 Err(error) => {
                     self.ended = true;
                     return Some(Err(error));
                 }
             };
-            let found = match copied {
+            let found = match self.copied::<BACK>() {
                 None => self.core.record_for_pair(self.guard, word).map(Found::Record),
                 Some(copied) => match copied.transpose() {
                     Some(pair) => pair.map(Found::Copy),
@@ -121,8 +121,15 @@ impl<'g, I: BothWays> Ordered<'g, I> {
         is_news
     }
 
+    /// The copy of the record that the last word of an end names, if there is one.
     #[inline]
-    fn front_word(&mut self) -> Result<Option<Next>, Error> {
+    fn copied<const BACK: bool>(&mut self) -> Option<Copied> {
+        self.core.readers.as_ref()?;
+        if BACK { self.back.as_mut()?.take_copy() } else { self.front.as_mut()?.take_copy() }
+    }
+
+    #[inline]
+    fn front_word(&mut self) -> Result<Option<u64>, Error> {
         let Ordered { core, guard, from, .. } = self;
         let walk = self.front.get_or_insert_with(|| {
             let start = match from {
@@ -137,7 +144,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
     }
 
     #[inline]
-    fn back_word(&mut self) -> Result<Option<Next>, Error> {
+    fn back_word(&mut self) -> Result<Option<u64>, Error> {
         let Ordered { core, guard, to, .. } = self;
         let walk = self
             .back
@@ -171,9 +178,6 @@ struct Walk<S> {
     next: usize,
 }
 
-/// The word of a key, and the copy of its record if there is one.
-type Next = (u64, Option<Copied>);
-
 /// A pair that is not proved to be within the bounds.
 enum Found<'g> {
     Record(RecordView<'g>),
@@ -194,13 +198,13 @@ impl<S> Walk<S> {
         Walk { scan, words: Vec::with_capacity(AT_ONCE), copies: Vec::new(), next: 0 }
     }
 
-    /// The next key; `more` adds so many words, or reports that there are none.
+    /// The word of the next key; `more` adds so many words, or reports that there are none.
     #[inline]
     fn next<I: Index>(
         &mut self,
         core: &Core<I>,
         more: impl Fn(&mut S, usize, &mut Vec<u64>) -> Result<bool, IndexError>,
-    ) -> Result<Option<Next>, Error> {
+    ) -> Result<Option<u64>, Error> {
         while self.next == self.words.len() {
             let count = if core.readers.is_some() { near::after(self.words.len()) } else { AT_ONCE };
             self.words.clear();
@@ -222,8 +226,12 @@ impl<S> Walk<S> {
             }
         }
         let word = self.words[self.next];
-        let copied = self.copies.get_mut(self.next).and_then(Option::take);
         self.next += 1;
-        Ok(Some((word, copied)))
+        Ok(Some(word))
+    }
+
+    /// The copy of the record of the word that was returned last.
+    fn take_copy(&mut self) -> Option<Copied> {
+        self.copies.get_mut(self.next - 1)?.take()
     }
 }
