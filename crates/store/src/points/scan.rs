@@ -8,9 +8,8 @@ use crate::walk::bounds::{is_above, is_below};
 use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{BothWays, Index, IndexError};
-use quipu_parts::record::RecordView;
 use std::borrow::Cow;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 /// Keys whose records are prefetched together.
 const AT_ONCE: usize = 32;
@@ -26,7 +25,9 @@ pub(super) struct Ordered<'g, I: BothWays> {
     front: Option<Walk<I::Scan>>,
     back: Option<Walk<I::ScanBack>>,
     /// The last keys that the front and the back have returned.
-    told: [Option<Cow<'g, [u8]>>; 2],
+    told: [Option<&'g [u8]>; 2],
+    /// Those of copies.
+    told_copies: [Option<Vec<u8>>; 2],
     /// Words of records that were reported as damaged, so that the other end does not report them again:
     /// their keys prove nothing.
     damaged: Vec<u64>,
@@ -49,7 +50,8 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             to,
             front: None,
             back: None,
-            told: [None, None],
+            told: [None; 2],
+            told_copies: [None, None],
             damaged: Vec::new(),
             ended: false,
         }
@@ -67,43 +69,31 @@ impl<'g, I: BothWays> Ordered<'g, I> {
                     return Some(Err(error));
                 }
             };
-            let found = match self.copied::<BACK>() {
-                None => self.core.record_for_pair(self.guard, word).map(Found::Record),
-                Some(copied) => match copied.transpose() {
-                    Some(pair) => pair.map(Found::Copy),
-                    None => continue,
-                },
-            };
-            let found = match found {
-                Ok(found) => found,
+            if let Some(copied) = self.copied::<BACK>() {
+                match self.show_copy::<BACK>(word, copied) {
+                    ControlFlow::Continue(()) => continue,
+                    ControlFlow::Break(None) => break,
+                    ControlFlow::Break(shown) => return shown,
+                }
+            }
+            let record = match self.core.record_for_pair(self.guard, word) {
+                Ok(record) => record,
                 // It may lie behind the end, since its key proves nothing.
                 Err(error) if self.is_news(word) => return Some(Err(error)),
                 Err(_) => continue,
             };
             // The bounds are tested before the value: a large value outside of them is neither copied nor
             // proved.
-            let (key, [front, back]) = (found.key(), &self.told);
-            let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
-            let is_beyond = if BACK {
-                !is_above || front.as_ref().is_some_and(|told| *key <= **told)
-            } else {
-                !is_below || back.as_ref().is_some_and(|told| *key >= **told)
-            };
-            if is_beyond {
-                break;
+            match self.holds::<BACK>(record.key) {
+                None => break,
+                Some(false) => continue,
+                Some(true) => {}
             }
-            if !(is_above && is_below) {
-                continue;
-            }
-            let pair = match found {
-                Found::Record(record) => self.core.pair_of(self.guard, word, &record),
-                Found::Copy((key, value)) => Ok(Some((key.into(), value.into()))),
-            };
-            match pair {
+            match self.core.pair_of(self.guard, word, &record) {
                 Ok(None) => {}
-                Ok(Some(pair)) => {
-                    self.told[usize::from(BACK)] = Some(pair.0.clone());
-                    return Some(Ok(pair));
+                Ok(pair) => {
+                    self.told[usize::from(BACK)] = Some(record.key);
+                    return pair.map(Ok);
                 }
                 Err(error) if self.is_news(word) => return Some(Err(error)),
                 Err(_) => {}
@@ -111,6 +101,39 @@ impl<'g, I: BothWays> Ordered<'g, I> {
         }
         self.ended = true;
         None
+    }
+
+    /// Whether a key is within the bounds; `None` if it is beyond the end of this walk.
+    #[inline]
+    fn holds<const BACK: bool>(&self, key: &[u8]) -> Option<bool> {
+        let (is_above, is_below) = (is_above(&self.from, key), is_below(&self.to, key));
+        let ([front, back], [front_copy, back_copy]) = (self.told, &self.told_copies);
+        let is_beyond = if BACK {
+            let is_at = |told: &[u8]| key <= told;
+            !is_above || front.is_some_and(is_at) || front_copy.as_deref().is_some_and(is_at)
+        } else {
+            let is_at = |told: &[u8]| key >= told;
+            !is_below || back.is_some_and(is_at) || back_copy.as_deref().is_some_and(is_at)
+        };
+        (!is_beyond).then_some(is_above && is_below)
+    }
+
+    /// Shows a copy, or goes on, or ends the walk with nothing.
+    #[cold]
+    fn show_copy<const BACK: bool>(&mut self, word: u64, copied: Copied) -> ControlFlow<Option<Pair<'g>>> {
+        let (key, value) = match copied {
+            Ok(Some(pair)) => pair,
+            Err(error) if self.is_news(word) => return ControlFlow::Break(Some(Err(error))),
+            Ok(None) | Err(_) => return ControlFlow::Continue(()),
+        };
+        match self.holds::<BACK>(&key) {
+            None => ControlFlow::Break(None),
+            Some(false) => ControlFlow::Continue(()),
+            Some(true) => {
+                self.told_copies[usize::from(BACK)] = Some(key.clone());
+                ControlFlow::Break(Some(Ok((key.into(), value.into()))))
+            }
+        }
     }
 
     /// Whether the damaged record of a word was not reported before. Only the other end could meet it again.
@@ -176,21 +199,6 @@ struct Walk<S> {
     /// Copies of records of other nodes, at the positions of their words.
     copies: Vec<Option<Copied>>,
     next: usize,
-}
-
-/// A pair that is not proved to be within the bounds.
-enum Found<'g> {
-    Record(RecordView<'g>),
-    Copy((Vec<u8>, Vec<u8>)),
-}
-
-impl Found<'_> {
-    fn key(&self) -> &[u8] {
-        match self {
-            Found::Record(record) => record.key,
-            Found::Copy((key, _)) => key,
-        }
-    }
 }
 
 impl<S> Walk<S> {
