@@ -83,7 +83,8 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I) -> NlogSpine<I> {
     let FileSettings { clusters, gc_threshold, cleaners } = options.files;
     let (zones, nodes) = (space.zone_count(), space.nodes().len() as u32);
     let cleaners = testing.compactors.unwrap_or_else(|| cleaners::fitted(cleaners, zones, nodes));
-    let moving = cleaners * nodes;
+    let beside = testing.compactors.is_some();
+    let moving = if beside { cleaners * nodes } else { 1 };
     let reserve = reserve_of(zones) + moving - 1;
     let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve).for_movers(moving);
     let settings = NlogSettings { clusters }.fitted(zones, nodes);
@@ -94,7 +95,7 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I) -> NlogSpine<I> {
     });
     let epochs = Collector::new();
     NlogSpine {
-        cleaning: Cleaning::new(files.of(&heap), &heap, &epochs, cleaners, gc_threshold),
+        cleaning: Cleaning::new(files.of(&heap), &heap, &epochs, cleaners, beside, gc_threshold),
         files,
         core: Core {
             heap,

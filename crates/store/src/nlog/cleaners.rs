@@ -1,9 +1,9 @@
 //! The cleaners of a store, one or more for each node (section III-F, "Concurrency of garbage collection"),
 //! and their choice of files.
 //!
-//! A cleaner cleans files of its own node, for its thread or for a writer that finds little room. The copies
-//! of a file need less room than its zone gives back. So cleaners work beside each other as long as there is
-//! a free zone for each of them. With fewer free zones, one works alone.
+//! A cleaner cleans files of its own node, for its thread or for a writer that finds little room. One works at
+//! a time. Only in proofs do they work beside each other, as long as there is a free zone for each: a file
+//! that one is about to free may not count as gone for another before that is durable, and this is not built.
 
 use super::clean::Demand;
 use super::{NlogSpine, Writer};
@@ -38,6 +38,8 @@ const ZONES_OF_A_CLEANER: u32 = 64;
 pub(super) struct Cleaning {
     /// As many for each node, those of the first node first.
     cleaners: Box<[Cleaner]>,
+    /// They may work beside each other.
+    beside: bool,
     nodes: Box<[Victims]>,
     /// Retired files that no reader can reach any more.
     ripe: Waiting,
@@ -102,6 +104,7 @@ impl Cleaning {
         heap: &LogHeap,
         epochs: &Collector,
         each: u32,
+        beside: bool,
         threshold: u32,
     ) -> Cleaning {
         let nodes = heap.space().nodes();
@@ -113,6 +116,7 @@ impl Cleaning {
         let victims = |node| Victims { node, ready: Waiting::default(), chosen: AtomicU32::new(0) };
         Cleaning {
             cleaners: nodes.iter().flat_map(|node| (0..each).map(move |_| node)).map(cleaner).collect(),
+            beside,
             nodes: nodes.iter().copied().map(victims).collect(),
             ripe: Waiting::default(),
             retired: AtomicU32::new(0),
@@ -211,6 +215,9 @@ impl<I: Index> NlogSpine<I> {
         let cleaners = &self.cleaning.cleaners;
         let each = cleaners.len() / self.cleaning.nodes.len();
         let own = &cleaners[node * each..][..each];
+        if !self.cleaning.beside {
+            return (self.cleaning.all(), node * each);
+        }
         let one = own.iter().find_map(|cleaner| cleaner.work.try_lock());
         let one = one.unwrap_or_else(|| own[0].work.lock());
         if self.heap.space().free_zones() as usize >= cleaners.len() {

@@ -97,7 +97,7 @@ fn a_pool_on_two_nodes_has_a_cache_where_that_is_of_its_design() {
 fn scans_of_a_pool_on_two_nodes_have_threads_that_read_for_them() {
     let folder = Folder::new();
     let path = folder.path("pool");
-    let options = folder.options("pool").design(Design::NSTORE).cleaner(true);
+    let options = folder.options("pool").design(Design::NSTORE).cleaner(true).set("readers", "2").unwrap();
     let store = Store::create(&path, &options).unwrap();
     let expected = |number: u32| (number.to_be_bytes().to_vec(), vec![number as u8; 900]);
     for number in 0..2000u32 {

@@ -235,10 +235,10 @@ twins! {
     /// A record goes only after its parent is durably gone.
     nstore_parents_left: NSTORE, Broken::Store(Twin::ParentsLeft), &[CAME_BACK], ANY, &[4, 10, 19];
     nstore_marked_forwards: NSTORE, Broken::Store(Twin::MarkedForwards), &[CAME_BACK], ANY, &[883, 895, 1134];
-    nstore_needless_freed: NSTORE, Broken::Store(Twin::NeedlessFreed), &[CAME_BACK], ANY, &[3, 4, 11];
+    nstore_needless_freed: NSTORE, Broken::Store(Twin::NeedlessFreed), &[CAME_BACK], ANY, &[3, 4, 12];
     /// An index that has whole keys does not ask which word is meant.
     nstore_expired_unasked: NSTORE, Broken::Store(Twin::ExpiredUnasked), &[LOST, "found None"], ANY, &[120, 290, 314];
     nstore_marked_at_once: NSTORE, Broken::Store(Twin::MarkedAtOnce), &[CAME_BACK], ANY, &[1134, 2815, 3739];
     /// A mark that was met may be in a cache alone.
-    nstore_mark_not_helped: NSTORE, Broken::Store(Twin::MarkNotHelped), &[CAME_BACK], ANY, &[515, 551, 609];
+    nstore_mark_not_helped: NSTORE, Broken::Store(Twin::MarkNotHelped), &[CAME_BACK], ANY, &[551, 609, 879];
 }
