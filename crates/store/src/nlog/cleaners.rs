@@ -1,9 +1,9 @@
 //! The cleaners of a store, one or more for each node (section III-F, "Concurrency of garbage collection"),
 //! and their choice of files.
 //!
-//! A cleaner cleans files of its own node, for its thread or for a writer that finds little room. One works at
-//! a time. Only in proofs do they work beside each other, as long as there is a free zone for each: a file
-//! that one is about to free may not count as gone for another before that is durable, and this is not built.
+//! A cleaner cleans files of its own node, for its thread or for a writer that finds little room. One works
+//! at a time. In proofs they work beside each other, as long as there is a free zone for each. For that, a
+//! file that one is about to free must not count as gone for another before it durably is.
 
 use super::clean::Demand;
 use super::{NlogSpine, Writer};
