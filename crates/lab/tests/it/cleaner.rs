@@ -89,12 +89,13 @@ fn nothing_is_lost_while_all_compact() {
     }
 }
 
-/// Puts keys of its own until there is no room, then deletes them in another order.
-fn fill_and_empty(client: &mut Client, thread: u64) -> Result<(), Error> {
+/// Puts keys of its own, with values up to so many bytes, until there is no room, then deletes them in another
+/// order.
+fn fill_and_empty(client: &mut Client, thread: u64, largest: usize) -> Result<(), Error> {
     let name = |number: u64| [thread, number].map(u64::to_le_bytes).concat();
     let mut count = 0;
     loop {
-        match client.put(&name(count), &vec![1; 8 + (count as usize * 7919) % 200]) {
+        match client.put(&name(count), &vec![1; 8 + (count as usize * 7919) % largest]) {
             Ok(()) => count += 1,
             Err(Error::PoolFull { .. }) => break,
             Err(error) => return Err(error),
@@ -110,17 +111,29 @@ fn fill_and_empty(client: &mut Client, thread: u64) -> Result<(), Error> {
 /// Two that compact must not come to a halt, each for want of the zone that the end of the other would give.
 #[test]
 fn a_full_pool_can_be_emptied_whoever_compacts() {
-    let cases = [(16, 1, 4), (16, 2, 4), (16, 4, 4), (200, 4, 1)];
+    let cases = [
+        (16, 1, 200, 4),
+        (16, 2, 200, 4),
+        (16, 4, 200, 4),
+        (16, 2, 3000, 12),
+        (16, 4, 3000, 12),
+        (200, 4, 200, 1),
+    ];
     let designs = [Design::QUIPU, Design::NSTORE].into_iter();
-    for (design, (zones, compactors, rounds)) in designs.flat_map(|design| cases.map(|case| (design, case))) {
+    for (design, (zones, compactors, largest, rounds)) in
+        designs.flat_map(|design| cases.map(|case| (design, case)))
+    {
         let store = store_of(zones, &compacted_by(compactors).design(design));
         for round in 0..rounds {
             std::thread::scope(|scope| {
                 for thread in 0..4 {
                     let mut client = store.client();
                     scope.spawn(move || {
-                        fill_and_empty(&mut client, thread).unwrap_or_else(|error| {
-                            panic!("{design}, {zones} zones, {compactors} compactors, round {round}: {error}")
+                        fill_and_empty(&mut client, thread, largest).unwrap_or_else(|error| {
+                            panic!(
+                                "{design}, {zones} zones, {compactors} compactors, values up to {largest} bytes, \
+                                 round {round}: {error}"
+                            )
                         });
                     });
                 }

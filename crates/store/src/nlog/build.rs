@@ -83,19 +83,17 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I) -> NlogSpine<I> {
     let FileSettings { clusters, gc_threshold, cleaners } = options.files;
     let (zones, nodes) = (space.zone_count(), space.nodes().len() as u32);
     let cleaners = testing.compactors.unwrap_or_else(|| cleaners::fitted(cleaners, zones, nodes));
-    let beside = testing.compactors.is_some();
-    let moving = if beside { cleaners * nodes } else { 1 };
-    let reserve = reserve_of(zones) + moving - 1;
-    let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve).for_movers(moving);
+    let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve_of(zones));
     let settings = NlogSettings { clusters }.fitted(zones, nodes);
     let files = Files::new(&heap, settings).broken(match testing.twin {
         Some(Twin::SealedInFlight) => Some(NlogTwin::SealedInFlight),
         Some(Twin::ParentByPlace) => Some(NlogTwin::ParentByPlace),
+        Some(Twin::EndUnawaited) => Some(NlogTwin::EndUnawaited),
         _ => None,
     });
     let epochs = Collector::new();
     NlogSpine {
-        cleaning: Cleaning::new(files.of(&heap), &heap, &epochs, cleaners, beside, gc_threshold),
+        cleaning: Cleaning::new(files.of(&heap), &heap, &epochs, cleaners, gc_threshold),
         files,
         core: Core {
             heap,

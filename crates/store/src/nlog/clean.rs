@@ -60,7 +60,7 @@ struct Live<'b> {
 
 impl<I: Index> NlogSpine<I> {
     /// Empties a file and retires it.
-    pub(super) fn clean(&self, work: &mut Work, zone: ZoneId) -> Result<(), Error> {
+    pub(super) fn clean(&self, work: &mut Work, zone: ZoneId, purpose: Use) -> Result<(), Error> {
         let Work { participant, writer, file } = work;
         let pinned = &participant.pin();
         // The run begins, durably, before anything changes.
@@ -71,7 +71,7 @@ impl<I: Index> NlogSpine<I> {
         if self.twin != Some(Twin::ParentsLeft) {
             self.mark_parents(&info, file)?;
         }
-        self.move_live(pinned, writer, &info, file)?;
+        self.move_live(pinned, (writer, purpose), &info, file)?;
         self.retire_file(participant, zone);
         Ok(())
     }
@@ -91,7 +91,7 @@ impl<I: Index> NlogSpine<I> {
     fn move_live(
         &self,
         pinned: &Guard<'_>,
-        writer: &mut Writer,
+        (writer, purpose): (&mut Writer, Use),
         info: &FileInfo,
         file: &[u8],
     ) -> Result<(), Error> {
@@ -107,16 +107,16 @@ impl<I: Index> NlogSpine<I> {
             if batch.len() < BATCH {
                 return Ok(());
             }
-            self.move_batch(pinned, writer, &mut batch)
+            self.move_batch(pinned, (writer, purpose), &mut batch)
         })?;
-        self.move_batch(pinned, writer, &mut batch)
+        self.move_batch(pinned, (writer, purpose), &mut batch)
     }
 
     /// Moves records under one fence, with their stripes held.
     fn move_batch(
         &self,
         pinned: &Guard<'_>,
-        writer: &mut Writer,
+        (writer, purpose): (&mut Writer, Use),
         batch: &mut Vec<Live<'_>>,
     ) -> Result<(), Error> {
         let mut stripes: Vec<usize> = batch.iter().map(|live| live.stripe).collect();
@@ -127,7 +127,7 @@ impl<I: Index> NlogSpine<I> {
         let mut moved = Ok(());
         for live in batch.drain(..) {
             let stripe = &held[stripes.binary_search(&live.stripe).expect("each was locked")];
-            match self.write_next(pinned, writer, stripe, &live) {
+            match self.write_next(pinned, (writer, purpose), stripe, &live) {
                 Ok(Some((spot, content))) => moves.push((live, spot, content)),
                 Ok(None) => {}
                 Err(error) => {
@@ -155,7 +155,7 @@ impl<I: Index> NlogSpine<I> {
     fn write_next(
         &self,
         pinned: &Guard<'_>,
-        writer: &mut Writer,
+        (writer, purpose): (&mut Writer, Use),
         stripe: &StripeGuard<'_>,
         live: &Live<'_>,
     ) -> Result<Option<(Spot<'_>, Next)>, Error> {
@@ -175,7 +175,7 @@ impl<I: Index> NlogSpine<I> {
             if is_unchained { content.after(0) } else { content.copy_of(before) }
         };
         let home = self.nlog().home(writer.node, live.stripe);
-        let spot = self.nlog().reserve(home, content.record_len(), Use::Move)?;
+        let spot = self.nlog().reserve(home, content.record_len(), purpose)?;
         let sequence = if is_expired {
             let sequence = spot.draw_above(&mut writer.numbers, stripe.newest());
             stripe.note_newest(sequence);

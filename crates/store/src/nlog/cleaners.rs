@@ -1,9 +1,10 @@
 //! The cleaners of a store, one or more for each node (section III-F, "Concurrency of garbage collection"),
 //! and their choice of files.
 //!
-//! A cleaner cleans files of its own node, for its thread or for a writer that finds little room. One works
-//! at a time. In proofs they work beside each other, as long as there is a free zone for each. For that, a
-//! file that one is about to free must not count as gone for another before it durably is.
+//! A cleaner cleans files of its own node, for its thread or for a writer that finds little room. Several
+//! work beside each other. But their copies go to the same tails, and one that opens a file there loses the
+//! room that another one counted on. So the last free zone is left to a cleaner that works alone: the live
+//! records of any victim fit into that.
 
 use super::clean::Demand;
 use super::{NlogSpine, Writer};
@@ -11,10 +12,10 @@ use crate::background::{Bell, Job, Progress};
 use crate::types::error::Error;
 use crate::types::stats::StallCounts;
 use crate::walk::cleaner;
-use quipu_medium::Node;
+use quipu_medium::{MediumError, Node};
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::heap::nlog::Nlog;
-use quipu_parts::heap::segments::{Candidate, LogHeap};
+use quipu_parts::heap::segments::{Candidate, LogHeap, Use};
 use quipu_parts::index::{Imaged, Index};
 use quipu_parts::reclaim::{Terms, choose};
 use quipu_parts::space::ZoneId;
@@ -38,8 +39,6 @@ const ZONES_OF_A_CLEANER: u32 = 64;
 pub(super) struct Cleaning {
     /// As many for each node, those of the first node first.
     cleaners: Box<[Cleaner]>,
-    /// They may work beside each other.
-    beside: bool,
     nodes: Box<[Victims]>,
     /// Retired files that no reader can reach any more.
     ripe: Waiting,
@@ -104,7 +103,6 @@ impl Cleaning {
         heap: &LogHeap,
         epochs: &Collector,
         each: u32,
-        beside: bool,
         threshold: u32,
     ) -> Cleaning {
         let nodes = heap.space().nodes();
@@ -116,7 +114,6 @@ impl Cleaning {
         let victims = |node| Victims { node, ready: Waiting::default(), chosen: AtomicU32::new(0) };
         Cleaning {
             cleaners: nodes.iter().flat_map(|node| (0..each).map(move |_| node)).map(cleaner).collect(),
-            beside,
             nodes: nodes.iter().copied().map(victims).collect(),
             ripe: Waiting::default(),
             retired: AtomicU32::new(0),
@@ -156,7 +153,9 @@ impl Cleaning {
     /// Files that are being cleaned, or wait for readers, before that or after.
     pub(super) fn waiting(&self) -> u32 {
         let chosen: u32 = self.nodes.iter().map(|victims| victims.chosen.load(Ordering::Acquire)).sum();
-        self.retired.load(Ordering::Acquire) + self.busy.load(Ordering::Acquire) + chosen
+        // In the order in which a file passes through them, so that none is missed.
+        let busy = self.busy.load(Ordering::Acquire);
+        chosen + busy + self.retired.load(Ordering::Acquire)
     }
 
     /// The bell of the first cleaner.
@@ -175,29 +174,43 @@ impl<I: Index> NlogSpine<I> {
     pub(super) fn clean_step(&self, demand: &Demand) -> Result<Step, Error> {
         let (here, nodes) = (self.heap.space().node_here(), self.cleaning.nodes.len());
         let first = self.nlog().number_of(here) as usize;
-        let mut last = Step::NothingToDo;
+        let mut last = Ok(Step::NothingToDo);
         for number in (0..nodes).map(|step| (first + step) % nodes) {
-            last = self.clean_step_of(number, demand)?;
-            if last == Step::Taken {
-                break;
+            match self.clean_step_of(number, demand) {
+                Ok(Step::Taken) => return Ok(Step::Taken),
+                // A file of another node may give room in spite of an error.
+                stepped => last = last.and(stepped),
             }
         }
-        Ok(last)
+        last
     }
 
-    /// Cleans a file of the node of this number.
+    /// Cleans a file of the node of this number: beside others, as long as there is room for that.
     fn clean_step_of(&self, node: usize, demand: &Demand) -> Result<Step, Error> {
-        let (mut borrowed, own) = self.borrow_cleaner(node);
-        let work = &mut *borrowed[own];
+        let cleaners = &self.cleaning.cleaners;
+        let each = cleaners.len() / self.cleaning.nodes.len();
+        if cleaners.len() > 1 && self.heap.zones_left(Use::MoveBeside) > 0 {
+            let own = &cleaners[node * each..][..each];
+            let one = own.iter().find_map(|cleaner| cleaner.work.try_lock());
+            let mut one = one.unwrap_or_else(|| own[0].work.lock());
+            match self.clean_next(&mut one, node, demand, Use::MoveBeside) {
+                Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. })) => {}
+                stepped => return stepped,
+            }
+        }
+        self.clean_next(&mut self.cleaning.all()[node * each], node, demand, Use::Move)
+    }
+
+    /// Cleans a file of a node with a cleaner of it, whose copies are of this use.
+    fn clean_next(&self, work: &mut Work, node: usize, demand: &Demand, purpose: Use) -> Result<Step, Error> {
         let victims = &self.cleaning.nodes[node];
         self.free_ripe(&work.participant);
         let Some(zone) = self.next_victim(victims, &work.participant, demand) else {
             let waits = self.cleaning.waiting() > 0;
             return Ok(if waits { Step::Waits } else { Step::NothingToDo });
         };
-        self.cleaning.busy.fetch_add(1, Ordering::Relaxed);
-        let cleaned = self.clean(work, zone);
-        self.cleaning.busy.fetch_sub(1, Ordering::Relaxed);
+        let cleaned = self.clean(work, zone, purpose);
+        self.cleaning.busy.fetch_sub(1, Ordering::AcqRel);
         match cleaned {
             Ok(()) => Ok(Step::Taken),
             // A file whose records cannot all be read stays taken, for ever.
@@ -209,30 +222,14 @@ impl<I: Index> NlogSpine<I> {
         }
     }
 
-    /// A cleaner of a node, by its number among those that are returned: all of them, where one must work
-    /// alone.
-    fn borrow_cleaner(&self, node: usize) -> (Vec<SpinGuard<'_, Work>>, usize) {
-        let cleaners = &self.cleaning.cleaners;
-        let each = cleaners.len() / self.cleaning.nodes.len();
-        let own = &cleaners[node * each..][..each];
-        if !self.cleaning.beside {
-            return (self.cleaning.all(), node * each);
-        }
-        let one = own.iter().find_map(|cleaner| cleaner.work.try_lock());
-        let one = one.unwrap_or_else(|| own[0].work.lock());
-        if self.heap.space().free_zones() as usize >= cleaners.len() {
-            return (vec![one], 0);
-        }
-        drop(one);
-        (self.cleaning.all(), node * each)
-    }
-
-    /// A victim that is ready; if there is none, chooses some.
+    /// A victim that is ready, which counts as busy from here on; if there is none, chooses some.
     fn next_victim(&self, victims: &Victims, participant: &Participant, demand: &Demand) -> Option<ZoneId> {
         let ready = || {
-            let zone = victims.ready.lock().pop();
-            victims.chosen.fetch_sub(u32::from(zone.is_some()), Ordering::AcqRel);
-            zone
+            let zone = victims.ready.lock().pop()?;
+            // In this order, so that it is never missing in a sum.
+            self.cleaning.busy.fetch_add(1, Ordering::AcqRel);
+            victims.chosen.fetch_sub(1, Ordering::AcqRel);
+            Some(zone)
         };
         ready().or_else(|| {
             if victims.chosen.load(Ordering::Acquire) == 0 {
@@ -259,8 +256,9 @@ impl<I: Index> NlogSpine<I> {
         let Demand { least, place, .. } = *demand;
         let terms = Terms { capacity, least, room: 0, oldest_other: u64::MAX, tombstones: u64::MAX, place };
         let most = (candidates.len() / CHOSEN_DIVISOR).max(1);
-        let chosen = choose(&candidates, &terms, most).into_iter().map(|file| file.zone);
-        let taken: Vec<ZoneId> = chosen.filter(|zone| self.heap.take_victim(*zone)).rev().collect();
+        let mut chosen = choose(&candidates, &terms, most);
+        chosen.retain(|file| self.heap.take_victim(file.zone, file.life));
+        let taken: Vec<ZoneId> = chosen.iter().map(|file| file.zone).rev().collect();
         if taken.is_empty() {
             return;
         }

@@ -9,7 +9,9 @@
 
 use super::place::{Nlog, NlogTwin};
 use crate::heap::Reference;
+use crate::heap::segments::SegmentHeader;
 use crate::record::{HEADER, LifeKey, RecordView};
+use crate::space::ZoneId;
 use crate::sync::atomic::Ordering;
 
 const GENERATION_BITS: u32 = 16;
@@ -109,10 +111,20 @@ impl Nlog<'_> {
     /// The life of the file that the word of a parent names, if its zone still has that.
     fn life_named(self, word: u64) -> Option<(u64, LifeKey)> {
         let zone = place_of_parent(word)?.zone(self.heap.zone_shift());
-        let (header, life) = self.heap.proved_header(zone)?;
+        let (header, life) = self.header_in_use(zone)?;
         let generation = word & ((1 << GENERATION_BITS) - 1);
         let is_named = u64::from(header.nonce() as u16) == generation;
         (is_named || self.breaks(NlogTwin::ParentByPlace)).then_some((header.life(), life))
+    }
+
+    /// The header of a file. If there is none, its last life has durably ended.
+    fn header_in_use(self, zone: ZoneId) -> Option<(SegmentHeader, LifeKey)> {
+        let proved = self.heap.proved_header(zone);
+        if proved.is_none() && !self.breaks(NlogTwin::EndUnawaited) {
+            // A cleaner that frees the file takes the proof away before that is durable.
+            self.heap.wait_for_ends();
+        }
+        proved
     }
 
     /// Whether this entry is a copy of the other one, which has its key and its number.
@@ -134,9 +146,9 @@ impl Nlog<'_> {
 
     /// Marks an entry: it counts no more, but its length stays legible. Durable with the next fence.
     ///
-    /// Another cleaner may free its file at this moment. A header with another life says that it was durably
-    /// freed, and then there is nothing to mark. Nor does a mark harm if the zone is reopened after that
-    /// look: it changes bytes that no record of the new life has taken, or none.
+    /// Another cleaner may free its file at this moment. If the zone has another life, or none, that is
+    /// durable, and there is nothing to mark. Nor does a mark harm if the zone is reopened after that look:
+    /// the swap finds the old check only where the new life has not written yet.
     pub fn mark(self, entry: &Entry) {
         let Some(life) = self.life_of_entry(entry) else { return };
         let at = self.heap.resolve(entry.reference);
@@ -156,7 +168,7 @@ impl Nlog<'_> {
 
     /// The key of the life in which an entry was proved, if its zone still has that.
     fn life_of_entry(self, entry: &Entry) -> Option<LifeKey> {
-        let (header, life) = self.heap.proved_header(self.zone_of(entry.reference))?;
+        let (header, life) = self.header_in_use(self.zone_of(entry.reference))?;
         (header.life() == entry.life).then_some(life)
     }
 }

@@ -73,6 +73,8 @@ pub enum NlogTwin {
     SealedInFlight,
     /// The record that stands where a parent is named is taken for the parent, whatever it is.
     ParentByPlace,
+    /// A parent counts as gone while its file is being freed.
+    EndUnawaited,
 }
 
 /// Files in the zones of a heap.
@@ -268,10 +270,11 @@ impl<'h> Nlog<'h> {
         }
         let free = || self.heap.space().free_zones();
         match (purpose, tail.reserved_for) {
-            (Use::Put, Use::Put) | (Use::Delete, Use::Put | Use::Delete) | (Use::Move, _) => true,
+            (Use::Put, Use::Put) | (Use::Delete, Use::Put | Use::Delete) => true,
+            (Use::Move | Use::MoveBeside, _) => true,
             (Use::Put, _) => free() >= self.heap.reserve(),
             // Cleaning can go on in another zone.
-            (Use::Delete, Use::Move) => free() >= self.heap.leave_free(Use::Delete),
+            (Use::Delete, Use::Move | Use::MoveBeside) => free() >= self.heap.leave_free(Use::Delete),
         }
     }
 

@@ -32,6 +32,17 @@ impl LogHeap {
         is_valid.then(|| (header, header.life_key(self.certifier())))
     }
 
+    /// Waits until a zone whose header somebody has given up by now is durably freed.
+    pub(in crate::heap) fn wait_for_ends(&self) {
+        drop(self.ending.lock());
+    }
+
+    /// Does what a thread that frees a zone does to others.
+    #[cfg(test)]
+    pub(in crate::heap) fn ending_held(&self) -> crate::sync::SpinGuard<'_, ()> {
+        self.ending.lock()
+    }
+
     /// The life number of a registered zone.
     pub(in crate::heap) fn life_of(&self, zone: ZoneId) -> u64 {
         self.lives.life(zone)
@@ -42,9 +53,9 @@ impl LogHeap {
         self.lives.is_open(zone, self.lives.life(zone))
     }
 
-    /// Takes a sealed zone for cleaning; `false` if somebody else has.
-    pub fn take_victim(&self, zone: ZoneId) -> bool {
-        self.lives.take(zone)
+    /// Takes a sealed zone of this life for cleaning; `false` if somebody else has, or has freed it.
+    pub fn take_victim(&self, zone: ZoneId, life: u64) -> bool {
+        self.lives.take(zone, life)
     }
 
     /// Gives a zone back that was taken and not cleaned to its end.

@@ -94,9 +94,11 @@ impl Lives {
         self.word(zone).fetch_or(WITHDRAWN, Ordering::Release);
     }
 
-    /// Excludes a sealed segment from the choices of others; `false` if it is excluded already.
-    pub(super) fn take(&self, zone: ZoneId) -> bool {
-        self.is_sealed(zone) && self.word(zone).fetch_or(WITHDRAWN, Ordering::AcqRel) & WITHDRAWN == 0
+    /// Excludes a sealed segment of this life from the choices of others; `false` if it is excluded already,
+    /// or gone.
+    pub(super) fn take(&self, zone: ZoneId, life: u64) -> bool {
+        let (free, taken) = (life | SEALED, life | SEALED | WITHDRAWN);
+        self.word(zone).compare_exchange(free, taken, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Takes that back.
@@ -202,6 +204,19 @@ mod tests {
         assert_eq!((lives.sealed().count(), lives.oldest_but(ZoneId(1))), (0, Some(0)));
         lives.end(ZoneId(2));
         assert_eq!(lives.oldest_but(ZoneId(1)), None);
+    }
+
+    /// The zone may be a segment of another life since a cleaner looked.
+    #[test]
+    fn a_segment_is_taken_once_and_in_the_life_that_was_meant() {
+        let (lives, zone) = (Lives::new(2), ZoneId(1));
+        lives.begin(zone, 7);
+        assert!(!lives.take(zone, 7), "someone appends to it");
+        lives.seal(zone);
+        assert!(!lives.take(zone, 5));
+        assert!(lives.take(zone, 7) && !lives.take(zone, 7));
+        lives.leave(zone);
+        assert!(lives.take(zone, 7));
     }
 
     #[test]

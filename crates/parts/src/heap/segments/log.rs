@@ -45,6 +45,8 @@ pub enum Use {
     Delete,
     /// Records that compaction moves, which makes room at once.
     Move,
+    /// The same by a cleaner beside others: the last zone is left to one that works alone.
+    MoveBeside,
 }
 
 const _: () = assert!(FIRST_RECORD.is_multiple_of(LINE), "segments begin with whole lines");
@@ -296,7 +298,7 @@ impl LogHeap {
             Use::Put => !segment.reserved || self.space.free_zones() >= self.reserve,
             Use::Delete => true,
             // Compaction leaves a partly used segment of the reserve to the next deletion.
-            Use::Move => !segment.reserved,
+            Use::Move | Use::MoveBeside => !segment.reserved,
         };
         is_meant && segment.next + len <= self.space.zone_size()
     }
@@ -339,6 +341,7 @@ impl LogHeap {
             Use::Put => self.reserve,
             // Without a zone to move records to, compaction could never free one.
             Use::Delete => self.moving,
+            Use::MoveBeside => 1,
             Use::Move => 0,
         }
     }

@@ -68,7 +68,7 @@ pub(super) const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "cleaners",
-        help: "cleaners at a time on each node (NStore, III-F)",
+        help: "cleaners at a time on each node, in a pool of some hundred zones (NStore, III-F)",
         field: &Written(
             |options| &mut options.files.cleaners,
             "1 to 8",
