@@ -122,17 +122,18 @@ impl<I: Index> NlogSpine<I> {
     /// if nothing can be cleaned. The caller holds no lock.
     fn win_storage_back(&self) -> Result<bool, Error> {
         let demand = Demand { least: 1, born_before: self.heap.draw(), ..self.demand() };
-        let free = self.heap.space().free_zones();
+        let free = || self.heap.space().free_zones();
+        let before = free();
         let (mut patience, mut has_closed) = (Patience::new(self.region()), false);
-        while self.heap.space().free_zones() <= free {
+        while free() <= before {
             match self.step_of_writer(&demand)? {
                 Step::Taken => {}
                 Step::Waits if patience.lasts() => {}
                 Step::NothingToDo if !has_closed && self.close_files(|| true) => has_closed = true,
-                _ => return Ok(self.heap.space().free_zones() > free),
+                _ => break,
             }
         }
-        Ok(true)
+        Ok(free() > before)
     }
 
     fn step_of_writer(&self, demand: &Demand) -> Result<Step, Error> {
@@ -144,7 +145,11 @@ impl<I: Index> NlogSpine<I> {
         match stepped {
             // A victim that cannot be read, or moved now, does not refuse a write that has room.
             Err(Error::Damaged(_)) => Ok(Step::Taken),
-            Err(Error::PoolFull { .. }) if self.cleaning.waiting() > 0 => Ok(Step::Waits),
+            Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }))
+                if self.cleaning.waiting() > 0 =>
+            {
+                Ok(Step::Waits)
+            }
             Err(Error::PoolFull { .. } | Error::Medium(_)) => Ok(Step::NothingToDo),
             stepped => stepped,
         }

@@ -94,6 +94,7 @@ impl Drop for SmallDisk<'_> {
 #[test]
 fn on_a_small_file_system() {
     on_a_small_file_system_of(Design::QUIPU, NodePlace::Dram);
+    on_a_small_file_system_of(Design::NSTORE, NodePlace::Dram);
     on_a_small_file_system_of(Design::VIPER, NodePlace::Dram);
     on_a_small_file_system_of(Design::VIPER, NodePlace::Pm);
     on_a_small_file_system_of(Design::VIPER_PACMAN, NodePlace::Dram);

@@ -182,7 +182,7 @@ impl<'h> Nlog<'h> {
     }
 
     /// Gives away a place for a record of `len` bytes, at the tail of its home. While free zones are scarce,
-    /// deletes and moves take room at other tails of the node before they open a file: else each of many
+    /// or the disk is full, deletes and moves take room at other tails of the node before they open a file: else each of many
     /// tails would hold a zone of the reserve. If there is no zone or no storage for a file, any tail that
     /// has room serves, near ones first.
     ///
@@ -205,7 +205,9 @@ impl<'h> Nlog<'h> {
     fn reserve_elsewhere(self, home: Home, len: u64, purpose: Use) -> Result<Spot<'h>, HeapError> {
         let (node, clusters) = (home.node as usize, self.files.clusters as usize);
         let (first, count) = (node * clusters, self.files.tails.len());
-        let is_scarce = purpose != Use::Put && self.heap.space().free_zones() < self.heap.reserve();
+        let space = self.heap.space();
+        let is_scarce = space.free_zones() < self.heap.reserve() || space.lacks_storage();
+        let is_scarce = purpose != Use::Put && is_scarce;
         if is_scarce && let Ok(Some(spot)) = self.reserve_at_any(first..first + clusters, len, purpose) {
             return Ok(spot);
         }
