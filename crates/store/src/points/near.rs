@@ -4,7 +4,7 @@
 //!
 //! A request owns its words, and its answer the copies. So a thread that ends, in any way, drops the requests
 //! that it has, and the scan reads these records itself. The scan waits until all answers are there or have
-//! been dropped. Its pin keeps the records from reuse meanwhile, so nothing panics in this wait.
+//! been dropped. Its pin keeps the records from reuse meanwhile, and nothing in this wait may panic.
 //!
 //! A thread that panics fails the store, as a cleaner does: writes are refused from then on, and scans read
 //! for themselves.
