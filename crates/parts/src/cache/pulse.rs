@@ -47,7 +47,7 @@ pub struct Counts {
     pub hits: u32,
 }
 
-/// What reads that were noted mean.
+/// The meaning of reads that were noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beat {
     /// Nothing.
