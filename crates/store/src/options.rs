@@ -374,7 +374,7 @@ impl Default for Options {
             order: OrderedIndex::default(),
             ordered: false,
             files: FileSettings::default(),
-            readers: 0,
+            readers: 2,
             cache: CacheSize::default(),
             cache_policy: Policy::default(),
             recovery_threads: processors,

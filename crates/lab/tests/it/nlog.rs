@@ -120,6 +120,25 @@ fn scans_read_no_line_of_another_node_if_threads_read_for_them() {
     }
 }
 
+/// A copy that has expired before its turn is not shown.
+#[test]
+fn scans_show_no_copy_that_has_expired_meanwhile() {
+    let store = store_on(2);
+    let region = store.region();
+    for number in 0..40u64 {
+        region.pin(Node(number as u16 % 2)).unwrap();
+        store.client().put_until(&number.to_be_bytes(), &[7; 2000], 10 + number / 20).unwrap();
+    }
+    let (client, now) = (store.client(), |time| region.simulator().unwrap().set_now(time));
+    now(9);
+    let guard = client.pin();
+    let mut pairs = guard.range(Bound::Unbounded, Bound::Unbounded).unwrap();
+    assert!(pairs.next().is_some());
+    assert_eq!(store.stats().copied_records, 16, "of the first 32 words");
+    now(10);
+    assert_eq!(pairs.count(), 20, "those that expire later");
+}
+
 /// Recovery reads each line of a record once, on its node (section III-G).
 #[test]
 fn recovery_reads_every_line_once_and_on_its_node() {

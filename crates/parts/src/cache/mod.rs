@@ -31,9 +31,9 @@ use crate::epoch::Guard;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use block::{Block, Evicted, TAG_BITS};
 use bucket::{Bucket, Place};
-use periodic::Periodic;
+use periodic::{PERIOD, Periodic};
 use policy::Weights;
-use pulse::Pulse;
+use pulse::{Beat, Pulse};
 use quipu_medium::arch::prefetch;
 use std::sync::Arc;
 
@@ -234,7 +234,7 @@ impl Cache {
             return;
         }
         let policy = self.settings.policy;
-        if !self.admits(guard, item.hash, size) {
+        if !self.admits(item.hash, size) {
             return;
         }
         if self.live.load(Ordering::Relaxed) + size > self.room {
@@ -267,16 +267,21 @@ impl Cache {
 
     /// Notes a sampled read for a policy of periods, of a pair with so many bytes. Whether the pair may be
     /// cached now; any other policy admits all.
-    fn admits(&self, guard: &Guard<'_>, hash: u64, size: u64) -> bool {
-        let Some(periodic) = &self.periodic else { return true };
-        if let Some(hot) = periodic.note(hash, (self.room / size) as usize) {
-            for bucket in &self.buckets {
-                bucket.places(guard).filter(|(_, hash)| !hot.contains(hash)).for_each(|(place, _)| {
-                    self.evict(guard, bucket, place);
-                });
-            }
+    fn admits(&self, hash: u64, size: u64) -> bool {
+        self.periodic.as_ref().is_none_or(|periodic| {
+            periodic.note(hash, size);
+            periodic.is_hot(hash)
+        })
+    }
+
+    /// Begins a period, and takes out what may not be cached in it. The cache was on when the guard was
+    /// pinned already.
+    fn begin_period(&self, guard: &Guard<'_>, periodic: &Periodic) {
+        let hot = periodic.end((self.buckets.len() * bucket::SLOTS) as u64, self.room);
+        for bucket in &self.buckets {
+            let cold = bucket.places(guard).filter(|(_, hash)| !hot.contains(hash));
+            cold.for_each(|(place, _)| self.evict(guard, bucket, place));
         }
-        periodic.is_hot(hash)
     }
 
     /// Takes out the pair that is worth least of some buckets.
@@ -295,14 +300,15 @@ impl Cache {
     }
 
     /// Notes a sampled hit by a reader on this node.
-    pub fn note_hit(&self, guard: &Guard<'_>, hit: &Hit<'_>, reader: u16) {
-        self.admits(guard, hit.block.hash(), hit.block.size());
+    pub fn note_hit(&self, hit: &Hit<'_>, reader: u16) {
+        self.admits(hit.block.hash(), hit.block.size());
         let weight = self.weights.of(hit.block.node(), reader);
         hit.bucket.note(hit.place, self.settings.policy, weight, false);
     }
 
-    /// Notes the reads of a client since it last reported, a sampled one among them. `true` if the caller is
-    /// to collect garbage when it is not pinned: much of it waits, or the cache turns on or off.
+    /// Notes the reads of a client since it last reported, a sampled one among them. The caller holds no lock
+    /// of a stripe. `true` if it is to collect garbage when it is not pinned: much of it waits, or the cache
+    /// turns on or off.
     pub fn report(self: &Arc<Self>, guard: &Guard<'_>, counts: Counts) -> bool {
         if self.pulse.is_to_sweep() {
             if self.settings.twin != Some(CacheTwin::NotEmptied) {
@@ -310,10 +316,16 @@ impl Cache {
             }
             self.pulse.end();
         }
-        if self.pulse.note(counts, || self.is_even()) {
-            let cache = Arc::clone(self);
-            // Nobody is pinned any more then who did not see that the turn has begun.
-            guard.defer_to_anyone(Box::new(move || cache.pulse.let_sweep()));
+        match (self.pulse.note(counts, || self.is_even()), &self.periodic) {
+            (Beat::GoesOff, _) => {
+                let cache = Arc::clone(self);
+                // Nobody is pinned any more then who did not see that the turn has begun.
+                guard.defer_to_anyone(Box::new(move || cache.pulse.let_sweep()));
+            }
+            (Beat::Window(number), Some(periodic)) if number % PERIOD == 0 => {
+                self.begin_period(guard, periodic);
+            }
+            (Beat::Window(_) | Beat::None, _) => {}
         }
         let garbage = self.used.load(Ordering::Relaxed).saturating_sub(self.live.load(Ordering::Relaxed));
         self.pulse.is_turning() || garbage > self.room / 16

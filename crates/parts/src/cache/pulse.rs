@@ -25,7 +25,7 @@ const SWEEPING: u32 = 3;
 const OFF: u32 = 4;
 
 /// Windows at least that a cache is on: it begins empty.
-const LEAST: u32 = 8;
+pub(super) const LEAST: u32 = 8;
 
 /// Windows that it rests at first, and at most.
 const REST: u32 = 16;
@@ -45,6 +45,17 @@ pub struct Counts {
     pub reads: u32,
     /// Of these, those that the cache has answered.
     pub hits: u32,
+}
+
+/// The meaning of reads that were noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beat {
+    /// Nothing.
+    None,
+    /// They end the window of this number of a cache that stays on.
+    Window(u32),
+    /// The cache begins to turn off.
+    GoesOff,
 }
 
 /// Counts of writes.
@@ -94,14 +105,14 @@ impl Pulse {
     }
 
     /// Notes reads. If the window that they end is a reason for it, the cache turns on, or begins to turn
-    /// off: then this is `true`.
-    pub(super) fn note(&self, counts: Counts, is_even: impl FnOnce() -> bool) -> bool {
+    /// off.
+    pub(super) fn note(&self, counts: Counts, is_even: impl FnOnce() -> bool) -> Beat {
         let Counts { reads, hits } = counts;
         self.hits.fetch_add(u64::from(hits), Ordering::Relaxed);
         let reads = self.reads.fetch_add(u64::from(reads), Ordering::Relaxed) + u64::from(reads);
         let writes = self.writes.iter().map(|count| u64::from(count.0.load(Ordering::Relaxed))).sum::<u64>();
         if reads + writes < self.window {
-            return false;
+            return Beat::None;
         }
         // One of several threads that come here at once takes nearly all, and ends the window.
         let [reads, hits] = [&self.reads, &self.hits].map(|count| count.swap(0, Ordering::Relaxed));
@@ -110,23 +121,23 @@ impl Pulse {
         self.reads_before.fetch_add(reads, Ordering::Relaxed);
         self.hits_before.fetch_add(hits, Ordering::Relaxed);
         if reads + writes < self.window / 2 {
-            return false;
+            return Beat::None;
         }
         let windows = self.windows.fetch_add(1, Ordering::Relaxed) + 1;
         let share_of_reads = reads * 100 / (reads + writes);
         match self.state.load(Ordering::Acquire) {
-            ON if self.is_restless => self.begin(ON, GOING_OFF),
-            ON if windows < LEAST => false,
             ON => {
-                let is_useless = hits * 100 < reads * LEAST_HITS || share_of_reads < LEAST_READS || is_even();
+                let is_useless =
+                    || hits * 100 < reads * LEAST_HITS || share_of_reads < LEAST_READS || is_even();
+                let goes_off = self.is_restless || windows >= LEAST && is_useless();
+                if !goes_off || !self.begin(ON, GOING_OFF) {
+                    return Beat::Window(windows);
+                }
                 let is_at_once = windows < 2 * LEAST;
                 let rest = self.rest.load(Ordering::Relaxed);
                 let next = if is_at_once { (rest * 2).clamp(REST, LONGEST_REST) } else { REST };
-                let begins = is_useless && self.begin(ON, GOING_OFF);
-                if begins {
-                    self.rest.store(next, Ordering::Relaxed);
-                }
-                begins
+                self.rest.store(next, Ordering::Relaxed);
+                Beat::GoesOff
             }
             OFF => {
                 let has_rested = windows >= self.rest.load(Ordering::Relaxed);
@@ -134,9 +145,9 @@ impl Pulse {
                 if (returns || self.is_restless) && self.begin(OFF, ON) {
                     self.windows.store(0, Ordering::Relaxed);
                 }
-                false
+                Beat::None
             }
-            _ => false,
+            _ => Beat::None,
         }
     }
 

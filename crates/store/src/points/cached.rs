@@ -101,7 +101,7 @@ impl Reader {
     #[cold]
     fn report<I: Index>(&self, core: &Core<I>, cache: &Arc<Cache>, guard: &Guard<'_>, hit: Option<&Hit<'_>>) {
         if let Some(hit) = hit {
-            cache.note_hit(guard, hit, node_of(core));
+            cache.note_hit(hit, node_of(core));
         }
         let [reads, hits] = [&self.reads, &self.hits].map(Cell::take);
         let is_to_collect = cache.report(guard, Counts { reads, hits });

@@ -4,16 +4,22 @@
 //!
 //! A request owns its words, and its answer the copies. So a thread that ends, in any way, drops the requests
 //! that it has, and the scan reads these records itself. The scan waits until all answers are there or have
-//! been dropped. Its pin keeps the records from reuse meanwhile.
+//! been dropped. Its pin keeps the records from reuse meanwhile, and nothing in this wait may panic.
+//!
+//! A thread that panics fails the store, as a cleaner does: writes are refused from then on, and scans read
+//! for themselves.
+//!
+//! Threads copy what needs no judgement. A record that is damaged or large, or whose word omits its length,
+//! the scan reads itself, when its turn has come.
 
 use super::{Core, Points};
 use crate::background::{Bell, Job, Progress};
 use crate::engine::Engine;
-use crate::types::error::Error;
 use quipu_medium::{MediumKind, Node};
 use quipu_parts::epoch::{Guard, Participant};
 use quipu_parts::heap::SizedReference;
 use quipu_parts::index::Index;
+use quipu_parts::record::RecordView;
 use quipu_parts::space::Space;
 use quipu_parts::sync::SpinLock;
 use std::hint;
@@ -31,6 +37,9 @@ const AT_MOST: usize = 128;
 /// paper, for values of 8 bytes).
 const LEAST_GROUP: u64 = 8 << 10;
 
+/// Bytes of records at most that a scan has before it at a time: it may end with the first of them.
+const MOST_AHEAD: u64 = 256 << 10;
+
 /// Requests that wait for a thread at most; beyond them, scans read for themselves.
 const WAITING: usize = 16;
 
@@ -40,14 +49,19 @@ const LOOKS: u32 = 2000;
 /// How long a scan waits before it calls a thread again, which may have fallen asleep at the first call.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// A copy of a pair; nothing for a key that has expired.
-pub(super) type Copied = Result<Option<(Vec<u8>, Vec<u8>)>, Error>;
+/// A copy of a pair.
+pub(super) struct Copied {
+    pub(super) key: Vec<u8>,
+    pub(super) value: Vec<u8>,
+    /// As its record has it.
+    pub(super) expires: u64,
+}
 
 /// Words of one node, with their positions among those of a scan.
 type Group = Vec<(usize, u64)>;
 
 /// The copies of a group, at their positions.
-type Answer = Vec<(usize, Copied)>;
+type Answer = Vec<(usize, Option<Copied>)>;
 
 struct Request {
     group: Group,
@@ -108,6 +122,21 @@ pub(super) fn after(words: usize) -> usize {
     (words * 2).clamp(AT_FIRST, AT_MOST)
 }
 
+/// How many of these words a scan has before it at a time.
+pub(super) fn ahead(words: &[u64]) -> usize {
+    let mut bytes = 0;
+    let is_within = |word: &&u64| {
+        bytes += len_in(**word).unwrap_or(0);
+        bytes <= MOST_AHEAD
+    };
+    words.iter().take_while(is_within).count()
+}
+
+/// Bytes of a word's record, if it tells them. That of a large value does not.
+fn len_in(word: u64) -> Option<u64> {
+    SizedReference::from_word(word).record_len()
+}
+
 impl<I: Index> Core<I> {
     /// Copies of the records of other nodes that a scan has before it, at the positions of their words.
     /// Nothing for those that the scan is to read itself.
@@ -119,15 +148,16 @@ impl<I: Index> Core<I> {
         copies.resize_with(words.len(), || None);
         let groups = readers.nodes.iter().filter(|readers| readers.node != here);
         let groups = groups.map(|readers| (readers, self.group_of(readers.node, words)));
-        let groups = groups.filter(|(_, group)| self.is_worth_it(group));
+        // All of them, before the first is handed over: after that nothing may panic.
+        let groups: Vec<_> = groups.filter(|(_, group)| is_worth_it(group)).collect();
         let answers = match self.region().kind() {
             // There no job has a thread.
             MediumKind::Sim => self.read_in_their_place(here, groups),
-            _ => self.read_by_threads(groups),
+            _ => read_by_threads(groups),
         };
         for (position, copied) in answers.into_iter().flatten() {
-            readers.copied.fetch_add(1, Ordering::Relaxed);
-            copies[position] = Some(copied);
+            readers.copied.fetch_add(u64::from(copied.is_some()), Ordering::Relaxed);
+            copies[position] = copied;
         }
         copies
     }
@@ -136,50 +166,21 @@ impl<I: Index> Core<I> {
         let space = self.heap.space();
         let zone = |word: &u64| super::reference_of(*word).zone(self.heap.zone_shift());
         let is_there = |(_, word): &(usize, u64)| {
-            space.checked_zone_offset(zone(word)).is_some() && space.zone_node(zone(word)) == node
+            len_in(*word).is_some()
+                && space.checked_zone_offset(zone(word)).is_some()
+                && space.zone_node(zone(word)) == node
         };
         words.iter().copied().enumerate().filter(is_there).collect()
     }
 
-    fn is_worth_it(&self, group: &Group) -> bool {
-        // A word omits the length of a long record.
-        let len = |word| SizedReference::from_word(word).record_len().unwrap_or(LEAST_GROUP);
-        self.sizes_in_words && group.iter().map(|(_, word)| len(*word)).sum::<u64>() >= LEAST_GROUP
-    }
-
-    fn read_by_threads<'r>(&self, groups: impl Iterator<Item = (&'r NodeReaders, Group)>) -> Vec<Answer> {
-        let (answer, answers) = mpsc::channel();
-        let called: Vec<&Bell> =
-            groups.filter_map(|(readers, group)| readers.hand_over(group, &answer)).collect();
-        drop(answer);
-        let call = || {
-            for bell in &called {
-                bell.ring();
-            }
-        };
-        call();
-        let mut all = Vec::with_capacity(called.len());
-        loop {
-            match answers.recv_timeout(PATIENCE) {
-                Ok(answer) => all.push(answer),
-                Err(mpsc::RecvTimeoutError::Timeout) => call(),
-                Err(mpsc::RecvTimeoutError::Disconnected) => return all,
-            }
-        }
-    }
-
     /// The work of the threads, done by the caller on each of their nodes.
-    fn read_in_their_place<'r>(
-        &self,
-        here: Node,
-        groups: impl Iterator<Item = (&'r NodeReaders, Group)>,
-    ) -> Vec<Answer> {
+    fn read_in_their_place(&self, here: Node, groups: Vec<(&NodeReaders, Group)>) -> Vec<Answer> {
         let participant = self.epochs.register();
         let answer = |(readers, group): (&NodeReaders, Group)| {
             let _ = self.region().pin(readers.node);
             self.copy_group(&participant, &group)
         };
-        let answers = groups.map(answer).collect();
+        let answers = groups.into_iter().map(answer).collect();
         let _ = self.region().pin(here);
         answers
     }
@@ -189,10 +190,35 @@ impl<I: Index> Core<I> {
         group.iter().map(|(position, word)| (*position, self.copy_pair(&guard, *word))).collect()
     }
 
-    fn copy_pair(&self, guard: &Guard<'_>, word: u64) -> Copied {
-        let record = self.record_for_pair(guard, word)?;
-        let pair = self.pair_of(guard, word, &record)?;
-        Ok(pair.map(|(key, value)| (key.into_owned(), value.into_owned())))
+    fn copy_pair(&self, guard: &Guard<'_>, word: u64) -> Option<Copied> {
+        let RecordView { key, value, expires, .. } =
+            self.record_for_pair(guard, word).ok().filter(|record| !record.is_large())?;
+        Some(Copied { key: key.to_vec(), value: value.to_vec(), expires })
+    }
+}
+
+fn is_worth_it(group: &Group) -> bool {
+    group.iter().filter_map(|(_, word)| len_in(*word)).sum::<u64>() >= LEAST_GROUP
+}
+
+fn read_by_threads(groups: Vec<(&NodeReaders, Group)>) -> Vec<Answer> {
+    let (answer, answers) = mpsc::channel();
+    let called: Vec<&Bell> =
+        groups.into_iter().filter_map(|(readers, group)| readers.hand_over(group, &answer)).collect();
+    drop(answer);
+    let call = || {
+        for bell in &called {
+            bell.ring();
+        }
+    };
+    call();
+    let mut all = Vec::with_capacity(called.len());
+    loop {
+        match answers.recv_timeout(PATIENCE) {
+            Ok(answer) => all.push(answer),
+            Err(mpsc::RecvTimeoutError::Timeout) => call(),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return all,
+        }
     }
 }
 
@@ -209,7 +235,7 @@ pub(crate) fn reader_jobs<W: Points + Engine + 'static>(walk: &Arc<W>) -> Vec<Jo
                 // Where the node has no processors, it reads from another one.
                 let _ = walk.core().region().pin(node);
             }
-            serve(walk.core(), &participant, &requests)
+            serve(|group| walk.core().copy_group(&participant, group), &requests)
         };
         Job { name: "quipu-reader", bell: thread.bell.clone(), step: Box::new(step) }
     };
@@ -217,19 +243,44 @@ pub(crate) fn reader_jobs<W: Points + Engine + 'static>(walk: &Arc<W>) -> Vec<Jo
 }
 
 /// Answers a request.
-fn serve<I: Index>(
-    core: &Core<I>,
-    participant: &Participant,
-    requests: &mpsc::Receiver<Request>,
-) -> Progress {
+fn serve(copy: impl FnOnce(&Group) -> Answer, requests: &mpsc::Receiver<Request>) -> Progress {
     for _ in 0..LOOKS {
         let Ok(Request { group, answer }) = requests.try_recv() else {
             hint::spin_loop();
             continue;
         };
-        // The scan waits for the answer, or has panicked.
-        let _ = answer.send(core.copy_group(participant, &group));
+        // The scan waits for the answer.
+        let _ = answer.send(copy(&group));
         return Progress::More;
     }
     Progress::Enough
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::background::{Admission, Workers};
+
+    /// Nobody waits for a thread that has panicked, or for what it had before it; and the store has failed.
+    #[test]
+    fn a_thread_that_panics_leaves_no_scan_waiting() {
+        let (admission, thread) = (Arc::<Admission>::default(), Thread::default());
+        let (queue, requests) = mpsc::sync_channel(WAITING);
+        *thread.queue.lock() = Some(queue);
+        let step = move || serve(|_| panic!("a read that fails"), &requests);
+        let job = Job { name: "quipu-reader", bell: thread.bell.clone(), step: Box::new(step) };
+        let node = &NodeReaders { node: Node(1), threads: vec![thread], last: AtomicUsize::new(0) };
+        let groups = || (0..3).map(|position| (node, vec![(position, 8)])).collect();
+        let workers = std::thread::scope(|scope| {
+            let scan = scope.spawn(|| read_by_threads(groups()));
+            let workers = Workers::start(vec![job], &admission);
+            assert!(scan.join().unwrap().is_empty());
+            workers
+        });
+        assert!(read_by_threads(groups()).is_empty());
+        while !admission.has_failed() {
+            std::thread::yield_now();
+        }
+        drop(workers);
+    }
 }

@@ -53,7 +53,8 @@ impl<I: Index> Core<I> {
     /// The record that a word of the index names, if it proves itself. A large value is
     /// [proved](Core::is_value_proved) apart.
     pub(crate) fn proved<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
-        // SAFETY: the index names published records, which never change, and the guard keeps them from reuse.
+        // SAFETY: the index names published records, which never change, and the guard keeps them from reuse;
+        // or that of a scan does, which waits until this thread has copied the record (`near`).
         let record = unsafe { self.heap.prove(reference_of(word)) };
         record.filter(|record| matches!(record.kind(), Kind::Value | Kind::Large))
     }

@@ -326,7 +326,7 @@ impl<I: Index> Core<I> {
     }
 
     #[cold]
-    fn has_passed(&self, time: u64) -> bool {
+    pub(super) fn has_passed(&self, time: u64) -> bool {
         time <= self.region().now()
     }
 
@@ -440,7 +440,8 @@ impl<I: Index> Core<I> {
     #[inline]
     fn published<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
         let offset = self.place_of(word)?;
-        // SAFETY: as in `named`; the guard has been pinned since before the index was asked.
+        // SAFETY: as in `named`. The guard has been pinned since before the index was asked; or a scan with
+        // such a guard waits until this thread has copied the record (`near`).
         unsafe { RecordView::published(self.region(), offset) }
     }
 

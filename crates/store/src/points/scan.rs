@@ -70,7 +70,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
                 }
             };
             if let Some(copied) = self.copied::<BACK>() {
-                match self.show_copy::<BACK>(word, copied) {
+                match self.show_copy::<BACK>(copied) {
                     ControlFlow::Continue(()) => continue,
                     ControlFlow::Break(None) => break,
                     ControlFlow::Break(shown) => return shown,
@@ -120,19 +120,15 @@ impl<'g, I: BothWays> Ordered<'g, I> {
 
     /// Shows a copy, or goes on, or ends the walk with nothing.
     #[cold]
-    fn show_copy<const BACK: bool>(&mut self, word: u64, copied: Copied) -> ControlFlow<Option<Pair<'g>>> {
-        let (key, value) = match copied {
-            Ok(Some(pair)) => pair,
-            Err(error) if self.is_news(word) => return ControlFlow::Break(Some(Err(error))),
-            Ok(None) | Err(_) => return ControlFlow::Continue(()),
-        };
+    fn show_copy<const BACK: bool>(&mut self, copied: Copied) -> ControlFlow<Option<Pair<'g>>> {
+        let Copied { key, value, expires } = copied;
         match self.holds::<BACK>(&key) {
             None => ControlFlow::Break(None),
-            Some(false) => ControlFlow::Continue(()),
-            Some(true) => {
+            Some(true) if expires == 0 || !self.core.has_passed(expires) => {
                 self.told_copies[usize::from(BACK)] = Some(key.clone());
                 ControlFlow::Break(Some(Ok((key.into(), value.into()))))
             }
+            Some(_) => ControlFlow::Continue(()),
         }
     }
 
@@ -199,11 +195,13 @@ struct Walk<S> {
     /// Copies of records of other nodes, at the positions of their words.
     copies: Vec<Option<Copied>>,
     next: usize,
+    /// Where the words end whose records the scan has before it.
+    end: usize,
 }
 
 impl<S> Walk<S> {
     fn new(scan: S) -> Walk<S> {
-        Walk { scan, words: Vec::with_capacity(AT_ONCE), copies: Vec::new(), next: 0 }
+        Walk { scan, words: Vec::with_capacity(AT_ONCE), copies: Vec::new(), next: 0, end: 0 }
     }
 
     /// The word of the next key; `more` adds so many words, or reports that there are none.
@@ -213,17 +211,20 @@ impl<S> Walk<S> {
         core: &Core<I>,
         more: impl Fn(&mut S, usize, &mut Vec<u64>) -> Result<bool, IndexError>,
     ) -> Result<Option<u64>, Error> {
-        while self.next == self.words.len() {
-            let count = if core.readers.is_some() { near::after(self.words.len()) } else { AT_ONCE };
-            self.words.clear();
-            self.next = 0;
-            if !more(&mut self.scan, count, &mut self.words)? {
+        while self.next == self.end {
+            let hands_over = core.readers.is_some();
+            let count = if hands_over { near::after(self.words.len()) } else { AT_ONCE };
+            self.words.drain(..self.end);
+            (self.next, self.end) = (0, 0);
+            if self.words.is_empty() && !more(&mut self.scan, count, &mut self.words)? {
                 return Ok(None);
             }
-            if core.readers.is_some() {
-                self.copies = core.copies_from_afar(&self.words);
+            self.end = self.words.len();
+            if hands_over {
+                self.end = near::ahead(&self.words);
+                self.copies = core.copies_from_afar(&self.words[..self.end]);
             }
-            for (position, word) in self.words.iter().enumerate() {
+            for (position, word) in self.words[..self.end].iter().enumerate() {
                 if self.copies.get(position).is_some_and(Option::is_some) {
                     continue;
                 }

@@ -1,6 +1,6 @@
 //! Pools of several parts: what an opening needs, and what it refuses by name.
 
-use quipu::{Design, Error, Options, Store, Topology};
+use quipu::{Client, Design, Error, Options, Store, Topology};
 use std::fs;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -92,28 +92,27 @@ fn a_pool_on_two_nodes_has_a_cache_where_that_is_of_its_design() {
     store.close().unwrap();
 }
 
+fn all(client: &Client) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let guard = client.pin();
+    let pairs = guard.range(Bound::Unbounded, Bound::Unbounded).unwrap();
+    pairs.map(Result::unwrap).map(|(key, value)| (key.into_owned(), value.into_owned())).collect()
+}
+
 /// Its threads are started and ended with the store, and small groups are not worth a request.
 #[test]
 fn scans_of_a_pool_on_two_nodes_have_threads_that_read_for_them() {
     let folder = Folder::new();
     let path = folder.path("pool");
-    let options = folder.options("pool").design(Design::NSTORE).cleaner(true).set("readers", "2").unwrap();
+    let options = folder.options("pool").design(Design::NSTORE).cleaner(true);
+    let expected: Vec<_> =
+        (0..2000u32).map(|number| (number.to_be_bytes().to_vec(), vec![number as u8; 900])).collect();
     let store = Store::create(&path, &options).unwrap();
-    let expected = |number: u32| (number.to_be_bytes().to_vec(), vec![number as u8; 900]);
-    for number in 0..2000u32 {
-        let mut client = store.client_on((number % 2) as u16).unwrap();
-        client.put(&number.to_be_bytes(), &expected(number).1).unwrap();
+    for (number, (key, value)) in expected.iter().enumerate() {
+        store.client_on((number % 2) as u16).unwrap().put(key, value).unwrap();
     }
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| {
-                let client = store.client();
-                let guard = client.pin();
-                let pairs = guard.range(Bound::Unbounded, Bound::Unbounded).unwrap();
-                let owned =
-                    pairs.map(Result::unwrap).map(|(key, value)| (key.into_owned(), value.into_owned()));
-                assert!(owned.eq((0..2000).map(expected)));
-            });
+            scope.spawn(|| assert!(all(&store.client()) == expected));
         }
     });
     assert!(store.stats().copied_records >= 1000, "{:?}", store.stats());
@@ -121,10 +120,70 @@ fn scans_of_a_pool_on_two_nodes_have_threads_that_read_for_them() {
     // Without its own threads a scan reads for itself.
     for options in [opening().cleaner(false), opening().design(Design::NSTORE).set("readers", "0").unwrap()] {
         let store = Store::open(&path, &options).unwrap();
-        let client = store.client();
-        assert_eq!(client.pin().range(Bound::Unbounded, Bound::Unbounded).unwrap().count(), 2000);
+        assert!(all(&store.client()) == expected);
         assert_eq!(store.stats().copied_records, 0);
     }
+    let options = Options::new().size(8 * MIB).design(Design::NSTORE).cleaner(true);
+    let store = Store::create(folder.path("one"), &options).unwrap();
+    expected.iter().for_each(|(key, value)| store.client().put(key, value).unwrap());
+    assert!(all(&store.client()) == expected);
+    assert_eq!(store.stats().copied_records, 0, "on one node");
+}
+
+/// A scan of few records copies few. Large values it reads itself, and looks at none that is not its own.
+#[test]
+fn threads_read_not_far_ahead_and_no_large_values() {
+    const DAMAGED: u64 = 50;
+    let folder = Folder::new();
+    let path = folder.path("pool");
+    let options = folder.options("pool").cleaner(true).set("order", "on").unwrap();
+    let store = Store::create(&path, &options).unwrap();
+    // Of 30,000 bytes, and then of more than a zone.
+    let value = |number: u64| {
+        let len = if number < 40 { 30_000 } else { 150_000 };
+        number
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .to_le_bytes()
+            .into_iter()
+            .cycle()
+            .take(len)
+            .collect::<Vec<u8>>()
+    };
+    let expected: Vec<_> = (0..60u64).map(|number| (number.to_be_bytes().to_vec(), value(number))).collect();
+    for (number, (key, value)) in expected.iter().enumerate() {
+        store.client_on((number % 2) as u16).unwrap().put(key, value).unwrap();
+    }
+    let client = store.client();
+    // Whether each of the pairs below a number, or of the first so many, is whole.
+    let scan = |client: &Client, to: u64, most| -> Vec<bool> {
+        let (guard, to) = (client.pin(), to.to_be_bytes());
+        let pairs = guard.range(Bound::Unbounded, Bound::Excluded(&to)).unwrap();
+        pairs.take(most).map(|pair| pair.is_ok()).collect()
+    };
+    assert_eq!(scan(&client, 60, 1), [true]);
+    let copied = store.stats().copied_records;
+    assert!((1..=(256 << 10) / 30_000).contains(&copied), "{copied} copies for one pair");
+    assert!(all(&client) == expected);
+    assert_eq!(store.stats().copied_records - copied, 20, "those of the other node");
+    drop(client);
+    store.close().unwrap();
+    // The first large value behind the end is damaged, or is not.
+    for name in ["pool", "pool.1", "pool.2"] {
+        let mut bytes = fs::read(folder.path(name)).unwrap();
+        let damaged = value(DAMAGED);
+        for at in (0..bytes.len() - 64).step_by(8) {
+            if bytes[at..at + 64] == damaged[..64] {
+                bytes[at] ^= 1;
+            }
+        }
+        fs::write(folder.path(name), bytes).unwrap();
+    }
+    let options = opening().cleaner(true).set("order", "on").unwrap().verify_reads(true);
+    let store = Store::open(&path, &options).unwrap();
+    let client = store.client();
+    assert!(scan(&client, DAMAGED, 60) == [true; DAMAGED as usize], "an error from behind the end");
+    assert!(scan(&client, 60, 60).into_iter().eq((0..60).map(|number| number != DAMAGED)));
+    assert!(store.stats().copied_records > 20);
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub(super) const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "readers",
-        help: "threads of each node that read its records for scans from other nodes (NStore, III-E)",
+        help: "threads of each node that read its records for scans from other nodes; none where the pool is on one node (NStore, III-E)",
         field: &Written(|options| &mut options.readers, "0 to 8", |readers| *readers <= READERS_MAX),
         of_handle: Some(|can| can.reads_near),
     },
