@@ -55,11 +55,6 @@ impl KeptStorage {
         self.zones[..keeps].iter().any(|kept| kept.load(Ordering::Relaxed) == zone.0)
     }
 
-    /// Whether the disk was full when a zone was last asked for, and none has been released since.
-    fn is_full(&self) -> bool {
-        self.full_at.load(Ordering::Relaxed) == self.released.load(Ordering::Acquire) + 1
-    }
-
     /// Notes that a zone has been released, with its storage.
     pub(super) fn note_release(&self) {
         self.released.fetch_add(1, Ordering::Release);
@@ -125,10 +120,12 @@ impl Space {
         Ok(keeps)
     }
 
-    /// Whether the disk was full when a zone was last asked for, and none has been released since: a search
-    /// for a zone with storage is long then, and seldom finds one.
-    pub fn lacks_storage(&self) -> bool {
-        self.zones.storage.is_full()
+    /// Whether the storage that is kept in so many free zones is there, as far as it was prepared: a use that
+    /// must leave them free takes nothing that came from it.
+    pub fn keeps_storage(&self, leave: u32) -> bool {
+        let kept = &self.zones.storage.zones[..KEPT.min(leave as usize)];
+        !self.region().is_sparse()
+            || kept.iter().all(|zone| self.is_free(ZoneId(zone.load(Ordering::Relaxed))))
     }
 
     /// Gives the storage of free zones back to the file system, except the kept storage that deletions and

@@ -88,7 +88,6 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I) -> NlogSpine<I> {
     let files = Files::new(&heap, settings).broken(match testing.twin {
         Some(Twin::SealedInFlight) => Some(NlogTwin::SealedInFlight),
         Some(Twin::ParentByPlace) => Some(NlogTwin::ParentByPlace),
-        Some(Twin::EndUnawaited) => Some(NlogTwin::EndUnawaited),
         _ => None,
     });
     let epochs = Collector::new();

@@ -46,7 +46,7 @@ pub(super) struct Cleaning {
     retired: AtomicU32,
     /// With fewer zones left than this, cleaning is due.
     pub(super) low_water: u32,
-    /// Files whose dead records take this share, in per cent, are cleaned whatever room is left.
+    /// Files of whose records this share is dead, in per cent, are cleaned whatever room is left.
     threshold: u32,
     /// A writer has called the cleaners in this run: before that, they would change a pool that is only read.
     is_called: AtomicBool,
@@ -245,8 +245,8 @@ impl<I: Index> NlogSpine<I> {
         let (mut candidates, _) = self.heap.candidates();
         let capacity = self.heap.longest_record();
         let is_dead_enough = |candidate: &Candidate| {
-            let dead = candidate.garbage + candidate.expired + candidate.unused;
-            dead * 100 >= capacity * u64::from(self.cleaning.threshold)
+            let dead = candidate.garbage + candidate.expired;
+            dead * 100 >= candidate.written * u64::from(self.cleaning.threshold)
         };
         candidates.retain(|file| {
             file.life < demand.born_before

@@ -131,8 +131,6 @@ pub enum Twin {
     SealedInFlight,
     /// The record that stands where a parent is named is taken for the parent, whatever it is.
     ParentByPlace,
-    /// A parent counts as gone while its file is being freed, before that is durable.
-    EndUnawaited,
     /// Recovery marks the ends of files before it covers places whose records never arrived.
     EndBeforeCovers,
     /// The cache keeps its pairs while it is off; no twin for the explorer.

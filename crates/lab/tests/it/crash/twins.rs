@@ -228,7 +228,6 @@ twins! {
     nstore_sealed_in_flight: NSTORE, Broken::Store(Twin::SealedInFlight), &["damage"], ANY, &[4, 5, 10];
     /// It may be the live record of another key.
     nstore_parent_by_place: NSTORE, Broken::Store(Twin::ParentByPlace), &[LOST, CAME_BACK], ANY, &[1, 2, 3];
-    nstore_end_unawaited: NSTORE, Broken::Store(Twin::EndUnawaited), &[CAME_BACK], ANY, &[1, 2, 3];
     /// The next opening refuses a sealed file with holes.
     nstore_end_before_covers: NSTORE, Broken::Store(Twin::EndBeforeCovers), &["damage"], ANY, &[10, 15, 19];
     /// The paper's copies name no parent.

@@ -120,7 +120,7 @@ impl Nlog<'_> {
     /// The header of a file. If there is none, its last life has durably ended.
     fn header_in_use(self, zone: ZoneId) -> Option<(SegmentHeader, LifeKey)> {
         let proved = self.heap.proved_header(zone);
-        if proved.is_none() && !self.breaks(NlogTwin::EndUnawaited) {
+        if proved.is_none() {
             // A cleaner that frees the file takes the proof away before that is durable.
             self.heap.wait_for_ends();
         }

@@ -73,8 +73,6 @@ pub enum NlogTwin {
     SealedInFlight,
     /// The record that stands where a parent is named is taken for the parent, whatever it is.
     ParentByPlace,
-    /// A parent counts as gone while its file is being freed.
-    EndUnawaited,
 }
 
 /// Files in the zones of a heap.
@@ -95,7 +93,8 @@ struct Tail {
     high_water: u64,
     /// The zone has storage up to here.
     limit: u64,
-    /// Its zone came from the reserve for this use; others wait until the reserve is whole again.
+    /// Its zone, or the storage of that, came from the reserve for this use; others wait until the reserve is
+    /// whole again.
     reserved_for: Use,
 }
 
@@ -182,9 +181,9 @@ impl<'h> Nlog<'h> {
     }
 
     /// Gives away a place for a record of `len` bytes, at the tail of its home. While free zones are scarce,
-    /// or the disk is full, deletes and moves take room at other tails of the node before they open a file: else each of many
-    /// tails would hold a zone of the reserve. If there is no zone or no storage for a file, any tail that
-    /// has room serves, near ones first.
+    /// or storage on a full disk, deletes and moves take room at other tails of the node before they open a
+    /// file: else each of many tails would hold a zone of the reserve. If there is no zone or no storage for
+    /// a file, any tail that has room serves, near ones first.
     ///
     /// # Errors
     /// [`HeapError::Full`] if there is no room for this use; [`HeapError::TooLong`].
@@ -205,9 +204,7 @@ impl<'h> Nlog<'h> {
     fn reserve_elsewhere(self, home: Home, len: u64, purpose: Use) -> Result<Spot<'h>, HeapError> {
         let (node, clusters) = (home.node as usize, self.files.clusters as usize);
         let (first, count) = (node * clusters, self.files.tails.len());
-        let space = self.heap.space();
-        let is_scarce = space.free_zones() < self.heap.reserve() || space.lacks_storage();
-        let is_scarce = purpose != Use::Put && is_scarce;
+        let is_scarce = purpose != Use::Put && !self.has_left(self.heap.reserve());
         if is_scarce && let Ok(Some(spot)) = self.reserve_at_any(first..first + clusters, len, purpose) {
             return Ok(spot);
         }
@@ -270,14 +267,20 @@ impl<'h> Nlog<'h> {
         if tail.next + len > self.heap.space().zone_size() {
             return false;
         }
-        let free = || self.heap.space().free_zones();
         match (purpose, tail.reserved_for) {
             (Use::Put, Use::Put) | (Use::Delete, Use::Put | Use::Delete) => true,
             (Use::Move | Use::MoveBeside, _) => true,
-            (Use::Put, _) => free() >= self.heap.reserve(),
-            // Cleaning can go on in another zone.
-            (Use::Delete, Use::Move | Use::MoveBeside) => free() >= self.heap.leave_free(Use::Delete),
+            // Those that it was opened for can go on in another zone.
+            (Use::Put, _) | (Use::Delete, Use::Move | Use::MoveBeside) => {
+                self.has_left(self.heap.leave_free(purpose))
+            }
         }
+    }
+
+    /// Whether so many zones are left, with the storage that is kept in them.
+    fn has_left(self, leave: u32) -> bool {
+        let space = self.heap.space();
+        space.free_zones() >= leave && space.keeps_storage(leave)
     }
 
     /// Gives away the next place of a tail that has room. Nothing has changed if this fails.
@@ -329,7 +332,8 @@ impl<'h> Nlog<'h> {
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life_number = heap.draw();
         let high_water = self.high_water_for(FIRST_RECORD + len);
-        let limit = heap.storage_for(high_water);
+        // Its zone has storage for the next file then, when the disk is full. There, deletions have less.
+        let limit = if purpose == Use::Delete { heap.storage_for(high_water) } else { space.zone_size() };
         let zone = space.get_zone_with(Some(self.files.nodes[node]), heap.leave_free(purpose), limit)?;
         let zone = zone.ok_or_else(|| HeapError::Full(heap.shortage(len, purpose)))?;
         let (start, run, nonce) = (space.zone_offset(zone), space.superblock().run.get(), heap.nonce());
@@ -341,7 +345,7 @@ impl<'h> Nlog<'h> {
         heap.region().fence();
         self.begin(zone, life_number, nonce);
         space.commit_zone(zone);
-        let reserved_for = if space.free_zones() < heap.reserve() { purpose } else { Use::Put };
+        let reserved_for = if self.has_left(heap.reserve()) { Use::Put } else { purpose };
         let next = FIRST_RECORD;
         Ok(Tail { zone, start, life_number, life, next, high_water, limit, reserved_for })
     }
