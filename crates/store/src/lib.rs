@@ -67,7 +67,7 @@ pub use types::table::{Table, TableStats};
 pub mod internals {
     pub use crate::options::{CacheSize, Granted, Merging, OrderedIndex, TestForest, Testing, Twin};
     pub use crate::points::checkpoint::checkpoint_tables;
-    pub use crate::settings::files::FileSettings;
+    pub use crate::settings::files::{EntryForm, FileSettings};
     pub use crate::settings::offset_map::{NodePlace, OffsetMap};
     pub use crate::settings::settings_tables;
     pub use crate::settings::techniques::{Shortcut, Techniques};

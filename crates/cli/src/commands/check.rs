@@ -68,6 +68,14 @@ struct Findings {
     design: Option<Design>,
 }
 
+impl Findings {
+    /// The parts that the format of the pool cannot prove, as far as is known.
+    fn unproved(&self) -> Option<&'static [&'static str]> {
+        let of_design = || self.design.map(|design| design.can().unproved);
+        self.report.as_ref().map(|report| report.unproved).or_else(of_design)
+    }
+}
+
 impl Args {
     /// Checks the pool.
     pub fn run(self) -> Result<Outcome, Failure> {
@@ -178,7 +186,7 @@ impl Args {
             "lost": objects(&findings.recovery.lost),
             "lost_keys": lost_objects(&findings.recovery.lost_keys),
             "torn": objects(&findings.recovery.torn),
-            "unproved": findings.design.map(|design| design.can().unproved),
+            "unproved": findings.unproved(),
         })
     }
 
@@ -187,7 +195,7 @@ impl Args {
         lines.extend(missed(&findings.recovery));
         let pool = self.pool.path.display();
         let can = findings.design.map(|design| design.can());
-        let unproved = can.map(|can| can.unproved).unwrap_or_default();
+        let unproved = findings.unproved().unwrap_or_default();
         lines.push(match &findings.report {
             Some(report) if findings.damage.is_empty() => {
                 let keys = counted(report.keys, "key");
@@ -202,7 +210,7 @@ impl Args {
                 match unproved {
                     [] => format!("{pool} is sound: {keys}, {records} in {segments}{values} proved, {free} free."),
                     unproved => format!(
-                        "{pool} shows no damage: {keys}, {records} in {segments}, {free} free. Not proved, since its design has no \
+                        "{pool} shows no damage: {keys}, {records} in {segments}, {free} free. Not proved, since its format has no \
                          check for it: {}.",
                         unproved.join("; ")
                     ),

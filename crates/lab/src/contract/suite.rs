@@ -120,8 +120,14 @@ pub const CHECKS: &[Check] = checks! {
 };
 
 /// Settings, by name, with which a design keeps all its promises too.
-const SETTINGS: &[(&str, &str)] =
-    &[("offset-map", "pm"), ("pacman", "off"), ("grow", "off"), ("index", "alex"), ("order", "on")];
+const SETTINGS: &[(&str, &str)] = &[
+    ("offset-map", "pm"),
+    ("pacman", "off"),
+    ("grow", "off"),
+    ("index", "alex"),
+    ("order", "on"),
+    ("entry", "op-last"),
+];
 
 /// Every design as it is, and once for each of its settings.
 fn subjects() -> impl Iterator<Item = (Design, Option<(&'static str, &'static str)>)> {

@@ -8,8 +8,8 @@ use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::{Broken, CrashConfig};
 use crate::settings;
 use quipu::internals::{
-    CacheSize, FreeList, Merging, NodePlace, OrderedIndex, RecordForm, SlotSettings, Techniques, Testing,
-    TieBreak, Twin,
+    CacheSize, EntryForm, FreeList, Merging, NodePlace, OrderedIndex, RecordForm, SlotSettings, Techniques,
+    Testing, TieBreak, Twin,
 };
 use quipu::{Design, Error, Options};
 use quipu_parts::runs::sim::{SimFaults, SimPublishFault};
@@ -122,6 +122,14 @@ impl Pool {
         let may_cache = config.twin.is_none_or(|twin| twin.twin() == Some(Twin::CacheNotToldOfWrites));
         if can.caches && may_cache && seed % 4 == 1 {
             options.cache = CacheSize::Bytes(16 << 10);
+        }
+        // One run of four writes the first word of an entry last, unless another rule is broken, as above.
+        let may_write_last = match config.twin {
+            None => is_long && seed % 29 % 4 == 1,
+            Some(twin) => twin.twin() == Some(Twin::OpBesideEntry),
+        };
+        if can.common_files && may_write_last {
+            options.files.entry = EntryForm::OpLast;
         }
         options.testing = Testing {
             cache_sample: Some(1 + seed as u32 / 4 % 3),

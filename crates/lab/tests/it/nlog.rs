@@ -7,9 +7,11 @@
 use crate::shared::cost;
 
 use cost::cost_of;
-use quipu::{Client, Design, Options, Store};
-use quipu_medium::sim::{Cost, SimOptions, sched};
+use quipu::internals::FreeList;
+use quipu::{Client, Design, Error, Options, Store};
+use quipu_medium::sim::{Cost, SimArena, SimOptions, sched};
 use quipu_medium::{LINE, Node, Region};
+use quipu_parts::space::{FormatOptions, Space};
 use std::ops::Bound;
 
 const ZONE: u64 = 256 << 10;
@@ -17,9 +19,20 @@ const ZONE: u64 = 256 << 10;
 const CHUNK: u64 = 64 << 10;
 
 fn store_on(nodes: u16) -> Store {
-    let region = Region::sim(SimOptions { len: 64 << 20, nodes, ..SimOptions::default() });
-    let options = Options::new().design(Design::NSTORE).zone_size(ZONE).cleaner(false);
-    Store::create_on(region, &options).unwrap()
+    Store::create_on(region(nodes), &options()).unwrap()
+}
+
+fn region(nodes: u16) -> Region {
+    Region::sim(SimOptions { len: 64 << 20, nodes, ..SimOptions::default() })
+}
+
+fn options() -> Options {
+    Options::new().design(Design::NSTORE).zone_size(ZONE).cleaner(false)
+}
+
+/// Options for entries whose first word is written last.
+fn op_last() -> Options {
+    options().set("entry", "op-last").unwrap()
 }
 
 /// Bytes of a record's lines.
@@ -216,5 +229,133 @@ fn writes_stay_on_their_node_and_marks_do_not() {
         });
         assert!(cost.remote_lines_written > 0, "{cost:?}");
         assert!(store.check(&|_, _| {}).unwrap().is_sound());
+    }
+}
+
+/// The paper's way to make an entry count: its first word last. Nothing orders the lines of an entry but a
+/// fence between them.
+#[test]
+fn an_entry_whose_op_word_is_written_last_takes_a_fence_within_a_line_and_two_beyond() {
+    let store = Store::create_on(region(1), &op_last()).unwrap();
+    let mut client = store.client();
+    warm(&mut client, 200);
+    let check = |cost: Cost, value: usize, what: &str| {
+        let fences = if lines(value) == 1 { 1 } else { 2 };
+        assert_eq!((cost.fences, cost.reads), (fences, 0), "{what} of {value}: {cost:?}");
+        assert_eq!(cost.lines_persisted(), lines(value), "{what} of {value}: {cost:?}");
+    };
+    // With header, parent and key, 24 bytes fill a line.
+    for (number, len) in (0..200u64).zip([0, 1, 24, 25, 88, 200].into_iter().cycle()) {
+        let value = vec![7; len];
+        let new = 1000 + number;
+        check(cost_of(&store, || client.put(&key(new), &value).unwrap()), len, "a new key");
+        check(cost_of(&store, || client.put(&key(number), &value).unwrap()), len, "an update");
+        check(cost_of(&store, || client.delete(&key(new)).unwrap()), 0, "a deletion");
+    }
+}
+
+/// A cleaner writes the first lines of up to 32 copies behind one further fence.
+#[test]
+fn copies_share_the_fence_before_their_first_lines() {
+    for (len, further) in [(8, 0), (100, 1)] {
+        let [checked, last] = [options(), op_last()].map(|options| {
+            let store = Store::create_on(region(1), &options.set("clusters", "1").unwrap()).unwrap();
+            let mut client = store.client();
+            // Each second key of the first file is written again.
+            (0..6000).for_each(|number| client.put(&key(number), &vec![1; len]).unwrap());
+            (0..6000).step_by(2).for_each(|number| client.put(&key(number), &vec![2; len]).unwrap());
+            drop(client);
+            let cost = cost_of(&store, || {
+                store.compact().unwrap();
+            });
+            (cost.fences, store.stats().moved_records)
+        });
+        assert_eq!(checked.1, last.1);
+        let (fences, most) = (last.0 - checked.0, further * checked.1.div_ceil(32));
+        println!("values of {len}: {} records moved, {fences} further fences", last.1);
+        assert!(checked.1 > 0 && (most..most + 16 * further + 1).contains(&fences), "{fences} for {most}");
+    }
+}
+
+/// A pool from before there was a choice keeps zeros.
+#[test]
+fn a_pool_that_keeps_zeros_has_checked_entries() {
+    let region = region(1);
+    let options = FormatOptions {
+        zone_size: ZONE,
+        design: 11,
+        settings: [0; _],
+        features: &[],
+        pools: Vec::new(),
+        free_list: FreeList::Persistent,
+        secret: [1; 32],
+        boot_id: region.boot_id(),
+    };
+    drop(Space::format(region.clone(), &options).unwrap());
+    let refused = Store::open_on(region.clone(), &op_last()).unwrap_err().to_string();
+    assert!(refused.contains("was created with entry=checked"), "{refused}");
+    let store = Store::open_on(region.clone(), &Options::new()).unwrap();
+    assert_eq!(store.design(), Design::NSTORE);
+    assert!(store.settings().contains(&("entry", "checked".into())), "{:?}", store.settings());
+    let mut client = store.client();
+    warm(&mut client, 10);
+    let cost = cost_of(&store, || client.put(&key(1), &[7; 100]).unwrap());
+    assert_eq!((cost.fences, cost.lines_persisted()), (1, lines(100)));
+    drop(client);
+    store.close().unwrap();
+    let mut store = Store::open_on(region, &Options::new().verify(true)).unwrap();
+    assert_eq!(store.client().get(&key(1)).unwrap(), Some(vec![7; 100]));
+    assert!(store.check(&|_, _| {}).unwrap().unproved.is_empty());
+}
+
+/// An entry that is checked proves all of its bytes, one whose op word was written last its header alone.
+#[test]
+fn damage_behind_the_header_shows_in_checked_entries_only() {
+    // The index in the checkpoint has it as a number, the other way round.
+    const KEY: &[u8; 8] = b"abcdefgh";
+    const HEADER: u64 = 24;
+    for (options, proves_all) in [(options(), true), (op_last(), false)] {
+        let region = region(1);
+        let store = Store::create_on(region.clone(), &options).unwrap();
+        let mut client = store.client();
+        client.put(b"LLLLLLLL", &[6; 100]).unwrap();
+        client.put(KEY, &[7; 100]).unwrap();
+        drop(client);
+        store.close().unwrap();
+        let mut bytes = vec![0; region.len() as usize];
+        region.read_racing(0, &mut bytes);
+        let at_key = bytes.chunks_exact(8).position(|word| word == KEY).unwrap() as u64 * 8;
+        let record = at_key - HEADER - 8;
+        let snapshot = region.simulator().unwrap().snapshot();
+        let mut arena = SimArena::new();
+        let mut with_flipped = |at: u64| {
+            let region = arena.boot(&snapshot, &snapshot.everything(), 1);
+            let byte = bytes[at as usize] ^ 1;
+            region.write(at, &[byte]);
+            region.persist(at, 1);
+            Store::open_on(region, &Options::new().verify(true).cleaner(false))
+        };
+        for at in record..record + HEADER {
+            assert!(matches!(with_flipped(at), Err(Error::Damaged(_))), "byte {} of the header", at - record);
+        }
+        // Bytes of the value.
+        for at in [at_key + 8, at_key + 8 + 99] {
+            match with_flipped(at) {
+                Err(Error::Damaged(damage)) => {
+                    assert!(proves_all, "byte {} of the record: {damage:?}", at - record)
+                }
+                opened => {
+                    let mut store = opened.unwrap();
+                    assert!(!proves_all, "byte {} of the record", at - record);
+                    let client = store.client();
+                    assert_ne!(client.get(KEY).unwrap(), Some(vec![7; 100]), "the damage stays");
+                    assert_eq!(client.get(b"LLLLLLLL").unwrap(), Some(vec![6; 100]));
+                    drop(client);
+                    let report = store.check(&|_, _| {}).unwrap();
+                    assert!(report.is_sound());
+                    assert!(report.unproved[0].contains("values"), "and says so: {:?}", report.unproved);
+                }
+            }
+        }
     }
 }

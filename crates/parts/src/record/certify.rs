@@ -8,7 +8,7 @@
 //! A function that is one-to-one in the place (life and offset) mixes the place of a record into the hash. So
 //! the same bytes at another place always have another check.
 
-use super::layout::{BODY, SEQUENCE};
+use super::layout::{BODY, HEADER, SEQUENCE};
 use twox_hash::XxHash3_64;
 
 const XXH3_SECRET: usize = 192;
@@ -21,6 +21,7 @@ pub struct Certifier {
     /// Mixed in by [`permuted`](Certifier::permuted): two numbers, and an odd factor between them.
     permutation: [u64; 3],
     ignore_lives: bool,
+    of_headers_alone: bool,
 }
 
 /// The contribution of a segment's life to the checks of its records.
@@ -37,7 +38,7 @@ impl Certifier {
         let [key_seed, first, factor, second] =
             [0, 1, 2, 3].map(|n| XxHash3_64::oneshot_with_seed(u64::MAX - n, pool_secret));
         let permutation = [first, factor | 1, second];
-        Certifier { secret, key_seed, permutation, ignore_lives: false }
+        Certifier { secret, key_seed, permutation, ignore_lives: false, of_headers_alone: false }
     }
 
     /// A certifier that ignores life numbers: a broken twin, which the crash explorer must convict.
@@ -45,6 +46,25 @@ impl Certifier {
     pub fn ignoring_lives(mut self) -> Certifier {
         self.ignore_lives = true;
         self
+    }
+
+    /// A certifier whose checks cover the header of a record alone. Against crashes
+    /// that is enough if the check of a record arrives last. Damage behind the header goes unnoticed.
+    pub fn of_headers_alone(mut self) -> Certifier {
+        self.of_headers_alone = true;
+        self
+    }
+
+    /// Whether checks cover the headers of records alone.
+    #[inline]
+    pub fn is_of_headers_alone(&self) -> bool {
+        self.of_headers_alone
+    }
+
+    /// The part of a record that its check speaks for, the check itself included.
+    #[inline]
+    pub(crate) fn proved_part<'r>(&self, record: &'r [u8]) -> &'r [u8] {
+        if self.of_headers_alone { &record[..HEADER as usize] } else { record }
     }
 
     /// The contribution of a life to its records' checks, computed once for a segment. The random nonce makes
@@ -82,7 +102,8 @@ impl Certifier {
     #[inline]
     pub fn record_check(&self, life: LifeKey, offset: u64, record: &[u8]) -> u64 {
         let sequence = record[SEQUENCE..BODY].try_into().expect("eight bytes");
-        Certifier::stamp(self.check(life, offset, &record[BODY..]), u64::from_le_bytes(sequence))
+        let body = &self.proved_part(record)[BODY..];
+        Certifier::stamp(self.check(life, offset, body), u64::from_le_bytes(sequence))
     }
 
     /// Half a check over one number: the proof in a segment's end mark.

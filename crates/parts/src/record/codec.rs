@@ -80,7 +80,8 @@ impl Encoder {
     /// Hashes the body of the record, once it is complete.
     #[inline]
     pub(crate) fn check_body(&mut self, certifier: &Certifier, life: LifeKey) {
-        self.body_check = certifier.check(life, self.offset, &self.record()[BODY..]);
+        let body = &certifier.proved_part(self.record())[BODY..];
+        self.body_check = certifier.check(life, self.offset, body);
     }
 
     /// Completes the record with its sequence number.

@@ -34,6 +34,24 @@ fn a_record_is_valid_only_at_its_place_in_its_life() {
     }
 }
 
+/// Every byte of the header is proved, and no byte behind it.
+#[test]
+fn a_check_of_the_header_alone_covers_the_header() {
+    let (certifier, life) = (parts().0.of_headers_alone(), parts().1);
+    let mut encoder = Encoder::default();
+    encoder.prepare(&certifier, life, 64, &Content::value(b"key", b"a value").after(5));
+    encoder.stamp(9);
+    let bytes = encoder.record();
+    let is_proved = |bytes: &[u8]| RecordView::certified(bytes, &certifier, life, 64).is_ok();
+    assert!(is_proved(bytes) && !is_proved(&bytes[..bytes.len() - 8]));
+    for i in 0..bytes.len() {
+        let mut damaged = bytes.to_vec();
+        damaged[i] ^= 1;
+        assert_eq!(is_proved(&damaged), i >= HEADER as usize, "byte {i}");
+    }
+    assert!(RecordView::certified(bytes, &parts().0, life, 64).is_err(), "the other kind of check");
+}
+
 #[test]
 fn any_changed_byte_and_any_missing_word_is_noticed() {
     let (certifier, life) = parts();

@@ -340,7 +340,11 @@ impl Store {
     /// [`Error::ClientsOpen`] while clients are alive. Damage is in the report, and is no error.
     pub fn check(&mut self, progress: &dyn Fn(usize, usize)) -> Result<CheckReport, Error> {
         let unproved = self.design.can().unproved;
-        self.alone(|store| store.engine.prove(progress).map(|report| CheckReport { unproved, ..report }))
+        let mut report = self.alone(|store| store.engine.prove(progress))?;
+        if report.unproved.is_empty() {
+            report.unproved = unproved;
+        }
+        Ok(report)
     }
 
     /// Does work that needs the store for itself: refused while clients are alive, and no job runs meanwhile.

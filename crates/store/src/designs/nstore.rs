@@ -2,8 +2,10 @@
 //! "NStore: A High-Performance NUMA-Aware Key-Value Store for Hybrid Memory", IEEE Transactions on Computers,
 //! 2025).
 
-use super::{Description, Design, NO_OBJECTS, Recipe};
+use super::{Description, Design, NO_OBJECTS, Recipe, settings};
 use crate::nlog;
+use crate::settings::files::NstoreSettings;
+use crate::settings::image::Image;
 use quipu_parts::index::alex::Alex;
 
 impl Design {
@@ -41,12 +43,16 @@ pub(super) const RECIPE: Recipe = Recipe {
         ],
         can: nlog::capabilities::<Alex>(),
     },
-    settings: &[],
+    settings: &[settings::NSTORE],
     object_pools: NO_OBJECTS,
-    remember: |_, _| [0; _],
-    recall: |_, _| Ok(()),
+    remember: |options, _| NstoreSettings::new(options.files.entry).encode(),
+    recall: |kept, options| {
+        options.files.entry = NstoreSettings::kept(kept)?.entry;
+        Ok(())
+    },
     open: |site| {
         let index = if site.is_tiny() { Alex::tiny() } else { Alex::new() };
-        nlog::open(site, index)
+        let kept = NstoreSettings::kept(&site.space.superblock().settings)?;
+        nlog::open(site, index, kept.entry)
     },
 };

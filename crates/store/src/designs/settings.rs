@@ -9,6 +9,7 @@ mod handle;
 
 use crate::designs::{Capabilities, Design};
 use crate::options::Options;
+use crate::settings::files::EntryForm;
 use crate::settings::offset_map::NodePlace;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::error::Error;
@@ -251,6 +252,16 @@ pub(crate) const TABLE: &[Setting] = &[
     ),
 ];
 
+/// Settings of NStore.
+pub(crate) const NSTORE: &[Setting] = &[pool(
+    "entry",
+    "checked: a check over the whole record, one fence; op-last: the paper's form, its first word written last, one fence within a line and two beyond, and no check behind the header (III-E)",
+    &Named(
+        |options| &mut options.files.entry,
+        &[("checked", EntryForm::Checked), ("op-last", EntryForm::OpLast)],
+    ),
+)];
+
 impl Setting {
     /// The settings of a design: first those of its pools, then those of handles.
     pub fn of(design: Design) -> impl Iterator<Item = &'static Setting> {
@@ -332,6 +343,7 @@ mod tests {
         ("merge", "key", &["", "at once"]),
         ("index", "alex", &["ALEX", "hash"]),
         ("order", "on", &["yes", "alex"]),
+        ("entry", "op-last", &["op", "CHECKED", ""]),
         ("clusters", "16", &["0", "3", "8192", "many"]),
         ("gc-threshold", "10", &["0", "101", "half"]),
         ("cleaners", "2", &["0", "9"]),

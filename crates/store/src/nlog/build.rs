@@ -8,7 +8,7 @@ use crate::engine::site::{How, Opened, Site};
 use crate::options::Twin;
 use crate::points::checkpoint;
 use crate::points::{self, Core, Readers};
-use crate::settings::files::{CLUSTERS_MAX, FileSettings};
+use crate::settings::files::{CLUSTERS_MAX, EntryForm, FileSettings};
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
@@ -47,9 +47,13 @@ pub(crate) const fn capabilities<I: Imaged + BothWays>() -> Capabilities {
     }
 }
 
-/// Opens a store whose index is empty.
-pub(crate) fn open<I: Imaged + BothWays>(site: Site<'_>, index: I) -> Result<Opened, Error> {
-    let mut spine = Arc::new(spine(&site, index));
+/// Opens a store whose index is empty, in a pool with entries of this form.
+pub(crate) fn open<I: Imaged + BothWays>(
+    site: Site<'_>,
+    index: I,
+    entry: EntryForm,
+) -> Result<Opened, Error> {
+    let mut spine = Arc::new(spine(&site, index, entry));
     let (believed, threads) = (site.believes_checkpoints(), site.options.recovery_threads);
     let recovery = match site.how {
         How::Unrecovered => return Err(Error::Unsupported { what: NO_SALVAGE }),
@@ -74,13 +78,16 @@ pub(crate) fn open<I: Imaged + BothWays>(site: Site<'_>, index: I) -> Result<Ope
     Ok(Opened { engine: spine, recovery })
 }
 
-fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I) -> NlogSpine<I> {
+fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, entry: EntryForm) -> NlogSpine<I> {
     let (space, options, testing) = (&site.space, site.options, &site.options.testing);
     let mut certifier = Certifier::new(space.superblock().secret());
     if testing.twin == Some(Twin::LifeLeftOut) {
         certifier = certifier.ignoring_lives();
     }
-    let FileSettings { clusters, gc_threshold, cleaners } = options.files;
+    let FileSettings { clusters, gc_threshold, cleaners, .. } = options.files;
+    if entry == EntryForm::OpLast {
+        certifier = certifier.of_headers_alone();
+    }
     let (zones, nodes) = (space.zone_count(), space.nodes().len() as u32);
     let cleaners = testing.compactors.unwrap_or_else(|| cleaners::fitted(cleaners, zones, nodes));
     let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve_of(zones));
@@ -88,6 +95,7 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I) -> NlogSpine<I> {
     let files = Files::new(&heap, settings).broken(match testing.twin {
         Some(Twin::SealedInFlight) => Some(NlogTwin::SealedInFlight),
         Some(Twin::ParentByPlace) => Some(NlogTwin::ParentByPlace),
+        Some(Twin::OpBesideEntry) => Some(NlogTwin::OpBesideEntry),
         _ => None,
     });
     let epochs = Collector::new();

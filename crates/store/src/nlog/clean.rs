@@ -20,7 +20,7 @@ use crate::types::error::Error;
 use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::SizedReference;
-use quipu_parts::heap::nlog::{Entry, FileInfo, Item, Spot};
+use quipu_parts::heap::nlog::{Entry, FileInfo, FirstLine, Item, Spot};
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind, RecordView};
@@ -112,7 +112,7 @@ impl<I: Index> NlogSpine<I> {
         self.move_batch(pinned, (writer, purpose), &mut batch)
     }
 
-    /// Moves records under one fence, with their stripes held.
+    /// Moves records under one fence, or two if lines are held back, with their stripes held.
     fn move_batch(
         &self,
         pinned: &Guard<'_>,
@@ -123,11 +123,11 @@ impl<I: Index> NlogSpine<I> {
         stripes.sort_unstable();
         stripes.dedup();
         let held: Vec<_> = stripes.iter().map(|stripe| self.lock(*stripe)).collect();
-        let mut moves = Vec::with_capacity(batch.len());
+        let (mut moves, mut held_back) = (Vec::with_capacity(batch.len()), Vec::new());
         let mut moved = Ok(());
         for live in batch.drain(..) {
             let stripe = &held[stripes.binary_search(&live.stripe).expect("each was locked")];
-            match self.write_next(pinned, (writer, purpose), stripe, &live) {
+            match self.write_next(pinned, (writer, purpose), stripe, &live, &mut held_back) {
                 Ok(Some((spot, content))) => moves.push((live, spot, content)),
                 Ok(None) => {}
                 Err(error) => {
@@ -140,6 +140,10 @@ impl<I: Index> NlogSpine<I> {
             return moved;
         }
         self.region().fence();
+        if !held_back.is_empty() {
+            held_back.iter().for_each(|first| self.nlog().put_first_line(first));
+            self.region().fence();
+        }
         // Those that were written before an error count too: a valid record that nobody names would win
         // later.
         for (live, spot, next) in moves {
@@ -149,7 +153,8 @@ impl<I: Index> NlogSpine<I> {
     }
 
     /// Writes the record that takes the place of one whose key is locked, if the index names that still: a
-    /// copy, or a deletion if it has expired. Durable with the next fence.
+    /// copy, or a deletion if it has expired. Durable with the next fence, or the one behind its first line
+    /// if that is held back.
     ///
     /// Without a deletion, a later record of the key would not name the expired one, and might go before it.
     fn write_next(
@@ -158,6 +163,7 @@ impl<I: Index> NlogSpine<I> {
         (writer, purpose): (&mut Writer, Use),
         stripe: &StripeGuard<'_>,
         live: &Live<'_>,
+        held_back: &mut Vec<FirstLine>,
     ) -> Result<Option<(Spot<'_>, Next)>, Error> {
         let Live { entry, record, key, .. } = live;
         let is_expired = self.has_expired(record);
@@ -183,7 +189,7 @@ impl<I: Index> NlogSpine<I> {
         } else {
             entry.sequence
         };
-        spot.write(&mut writer.encoder, &content, sequence);
+        held_back.extend(spot.write(&mut writer.encoder, &content, sequence));
         if content.expires != 0 {
             self.heap.note_expiring(spot.reference(), spot.taken(), content.expires);
         }

@@ -150,7 +150,7 @@ mod tests {
         let spot = nlog.reserve(home, content.record_len(), Use::Put).expect("room");
         *newest = spot.draw_above(&mut Numbers::default(), *newest);
         let mut encoder = Encoder::default();
-        spot.write(&mut encoder, &content, *newest);
+        assert!(spot.write(&mut encoder, &content, *newest).is_none());
         let record = RecordView::legible(encoder.record()).expect("a record");
         let entry = Entry::of(spot.reference(), nlog.life_of(spot.reference()), &record);
         nlog.fence();

@@ -129,7 +129,10 @@ impl<I: Index> NlogSpine<I> {
             .map_err(|error| Refusal { error: error.into(), len, purpose })?;
         let sequence = spot.draw_above(&mut writer.numbers, guard.newest());
         guard.note_newest(sequence);
-        spot.write(&mut writer.encoder, &content, sequence);
+        if let Some(first) = spot.write(&mut writer.encoder, &content, sequence) {
+            self.region().fence();
+            self.nlog().put_first_line(&first);
+        }
         if self.twin != Some(Twin::PublishBeforePersist) {
             self.region().fence();
         }

@@ -131,6 +131,9 @@ pub enum Twin {
     SealedInFlight,
     /// The record that stands where a parent is named is taken for the parent, whatever it is.
     ParentByPlace,
+    /// The first line of a record, whose op word is written last, is written with the other lines under one
+    /// fence.
+    OpBesideEntry,
     /// Recovery marks the ends of files before it covers places whose records never arrived.
     EndBeforeCovers,
     /// The cache keeps its pairs while it is off; no twin for the explorer.

@@ -60,6 +60,7 @@ pub(crate) fn refused(what: &'static str) -> Error {
 mod tests {
     use super::*;
     use crate::settings::bucket_table::MpkvSettings;
+    use crate::settings::files::{EntryForm, NstoreSettings};
     use crate::settings::memtables::TieredSettings;
     use crate::settings::offset_map::{NodePlace, OffsetMap};
     use crate::settings::slots::PoolSettings;
@@ -115,6 +116,16 @@ mod tests {
                 .map(|slots| TieredSettings { root: some_root(), ..TieredSettings::new(slots) }),
         );
         assert_eq!(TieredSettings::new(0x0102).encode()[..12], *b"TIER\x02\x01\0\0\0\0\0\0");
+    }
+
+    #[test]
+    fn images_of_files() {
+        let forms = [(EntryForm::Checked, 0), (EntryForm::OpLast, 1)];
+        prove(forms.map(|(form, _)| NstoreSettings::new(form).with_root(some_root())));
+        for (form, number) in forms {
+            let expected = [&b"NLOG"[..], &[number], &[0; 123]].concat();
+            assert_eq!(NstoreSettings::new(form).encode()[..], expected);
+        }
     }
 
     #[test]

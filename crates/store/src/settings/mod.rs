@@ -16,6 +16,7 @@ use quipu_parts::table::Table;
 pub fn settings_tables() -> Vec<Table> {
     vec![
         bucket_table::MpkvSettings::table(),
+        files::NstoreSettings::table(),
         memtables::TieredSettings::table(),
         slots::PoolSettings::table(),
         techniques::FlatSettings::table(),

@@ -49,7 +49,7 @@ pub struct CheckReport {
     pub free_zones: u64,
     /// Everything that is wrong.
     pub damage: Damage,
-    /// Parts for which the format of the pool's design has no check: damage there does not show.
+    /// Parts for which the format of the pool has no check: damage there does not show.
     pub unproved: &'static [&'static str],
 }
 

@@ -81,6 +81,7 @@ fn a_setting_that_the_pool_keeps_may_be_given_again_and_not_differ() {
                 "pages-per-block" => vec!["1"],
                 "reclaim-percent" | "fill-percent" => vec!["50"],
                 "buckets" => vec!["7"],
+                "entry" => vec!["op-last"],
                 _ => vec!["off", "2048", "block-order", "page-byte", "pm", "dense"],
             };
             let mut refused = 0;

@@ -228,6 +228,8 @@ twins! {
     nstore_sealed_in_flight: NSTORE, Broken::Store(Twin::SealedInFlight), &["damage"], ANY, &[4, 5, 10];
     /// It may be the live record of another key.
     nstore_parent_by_place: NSTORE, Broken::Store(Twin::ParentByPlace), &[LOST, CAME_BACK], ANY, &[1, 2, 3];
+    /// The op word says that all lines of the entry are there.
+    nstore_op_beside_entry: NSTORE, Broken::Store(Twin::OpBesideEntry), &["never written", "torn value"], ANY, &[1, 2, 3];
     /// The next opening refuses a sealed file with holes.
     nstore_end_before_covers: NSTORE, Broken::Store(Twin::EndBeforeCovers), &["damage"], ANY, &[10, 15, 19];
     /// The paper's copies name no parent.

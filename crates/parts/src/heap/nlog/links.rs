@@ -92,6 +92,8 @@ impl Nlog<'_> {
         };
         buffer.clear();
         self.heap.region().append_racing(start + offset, len, buffer);
+        // That read ended with a fence: what this header speaks for was read after it.
+        buffer[..HEADER as usize].copy_from_slice(&head);
         let certifier = self.heap.certifier();
         match RecordView::certified(buffer, certifier, life, offset) {
             Ok(record) if record.key == key || self.breaks(NlogTwin::ParentByPlace) => {

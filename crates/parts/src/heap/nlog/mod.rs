@@ -43,4 +43,4 @@ mod tests;
 pub use links::{Before, Entry};
 pub use place::{Files, Home, Nlog, NlogSettings, NlogTwin, taken};
 pub use scan::{FileInfo, FileScan, Item};
-pub use spot::Spot;
+pub use spot::{FirstLine, Spot};

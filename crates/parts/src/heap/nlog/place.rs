@@ -73,6 +73,9 @@ pub enum NlogTwin {
     SealedInFlight,
     /// The record that stands where a parent is named is taken for the parent, whatever it is.
     ParentByPlace,
+    /// The first line of a record is written with its other lines, under one fence, although it says that
+    /// these are there.
+    OpBesideEntry,
 }
 
 /// Files in the zones of a heap.

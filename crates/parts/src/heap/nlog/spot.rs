@@ -8,6 +8,7 @@ use crate::record::{Content, Encoder, LifeKey};
 use crate::space::ZoneId;
 use crate::sync::atomic::Ordering;
 use crate::sync::panicking;
+use quipu_medium::{LINE, WORD};
 
 /// A place in a file, whose owner is one of the file's writers until this drops.
 ///
@@ -64,14 +65,21 @@ impl<'h> Spot<'h> {
         heap.clock().draw_above(heap.space(), numbers, newest.max(self.life_number))
     }
 
-    /// Writes a record, which fits. It is durable after the next fence of this thread.
+    /// Writes a record, which fits. It is durable after the next fence of this thread, unless a line of it is
+    /// held back: that one is to be [put](Nlog::put_first_line) behind the fence, and takes another fence.
     #[inline]
-    pub fn write(&self, encoder: &mut Encoder, content: &Content<'_>, sequence: u64) {
+    #[must_use = "a line may be held back"]
+    pub fn write(&self, encoder: &mut Encoder, content: &Content<'_>, sequence: u64) -> Option<FirstLine> {
         let heap = self.nlog.heap;
         debug_assert!(content.record_len() <= self.len, "the place was made for it");
         encoder.prepare(heap.certifier(), self.life, self.offset, content);
         encoder.stamp(sequence);
-        heap.region().write_lines_nt(self.start + self.offset, encoder.lines(), 0);
+        let at = self.start + self.offset;
+        if heap.certifier().is_of_headers_alone() {
+            return self.nlog.write_op_last(at, encoder.lines());
+        }
+        heap.region().write_lines_nt(at, encoder.lines(), 0);
+        None
     }
 
     /// The index names the record, which is durable.
@@ -79,6 +87,12 @@ impl<'h> Spot<'h> {
     pub fn published(mut self) {
         self.is_published = true;
     }
+}
+
+/// The first line of a record that says whether the record is there, held back until the others are durable.
+pub struct FirstLine {
+    at: u64,
+    bytes: [u8; LINE as usize],
 }
 
 impl Drop for Spot<'_> {
@@ -97,6 +111,31 @@ impl Drop for Spot<'_> {
 }
 
 impl Nlog<'_> {
+    /// Writes the lines of a record whose first word, the *op word*, is to arrive last (section III-E,
+    /// "Consistency of write operations"). Within a line it does so by itself.
+    #[inline(never)]
+    fn write_op_last(self, at: u64, lines: &[u8]) -> Option<FirstLine> {
+        let (first, others) = lines.split_first_chunk().expect("a record has a line");
+        let first = FirstLine { at, bytes: *first };
+        if !others.is_empty() {
+            self.heap.region().write_lines_nt(at + LINE, others, 0);
+            if !self.breaks(NlogTwin::OpBesideEntry) {
+                return Some(first);
+            }
+        }
+        self.put_first_line(&first);
+        None
+    }
+
+    /// Writes a line that was held back, its op word last: that one never arrives before the rest of the
+    /// line. Durable with the next fence.
+    pub fn put_first_line(self, line: &FirstLine) {
+        let (region, (op, rest)) = (self.heap.region(), line.bytes.split_at(WORD as usize));
+        region.write(line.at + WORD, rest);
+        region.store(line.at, u64::from_le_bytes(op.try_into().expect("a word")));
+        region.flush(line.at, LINE);
+    }
+
     /// Covers a place with a void record. Durable with the next fence.
     #[cold]
     pub(super) fn cover(self, zone: ZoneId, life: LifeKey, offset: u64, len: u64) {

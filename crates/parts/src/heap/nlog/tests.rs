@@ -24,7 +24,7 @@ impl Writer {
     /// Writes at a place, and leaves it to the caller to publish.
     fn write(&mut self, spot: &Spot<'_>, content: Content<'_>) -> u64 {
         self.newest = spot.draw_above(&mut self.numbers, self.newest);
-        spot.write(&mut self.encoder, &content, self.newest);
+        assert!(spot.write(&mut self.encoder, &content, self.newest).is_none());
         self.newest
     }
 

@@ -208,7 +208,7 @@ impl LogHeap {
         let void = Content { kind: Kind::Void, ..Content::value(b"", &zeros) };
         encoder.prepare(self.certifier(), life, offset, &void);
         encoder.stamp(sequence);
-        self.region().write_nt(start + offset, encoder.record());
+        self.region().write_nt(start + offset, self.certifier().proved_part(encoder.record()));
     }
 }
 
