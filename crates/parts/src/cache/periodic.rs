@@ -7,6 +7,7 @@
 use super::pulse::LEAST;
 use crate::sync::SpinLock;
 use std::collections::{HashMap, HashSet};
+use std::mem::take;
 use std::sync::Arc;
 
 /// Windows of a period. So there is a set before the cache asks whether it is of use.
@@ -45,7 +46,11 @@ impl Periodic {
     /// Ends a period, and returns the set of the next one: the keys that were read most, for so many slots
     /// and so many bytes.
     pub(super) fn end(&self, slots: u64, room: u64) -> Arc<HashSet<u64>> {
-        let Period { counts, reads, bytes, .. } = std::mem::take(&mut *self.0.lock());
+        // Without the set, which serves until the next one is found.
+        let (counts, reads, bytes) = {
+            let Period { counts, reads, bytes, .. } = &mut *self.0.lock();
+            (take(counts), take(reads), take(bytes))
+        };
         let most = slots.min(room * reads / bytes.max(1)) as usize;
         let mut counts: Vec<(u64, u32)> = counts.into_iter().collect();
         counts.sort_unstable_by_key(|(_, reads)| std::cmp::Reverse(*reads));

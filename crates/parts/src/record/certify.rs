@@ -48,8 +48,8 @@ impl Certifier {
         self
     }
 
-    /// A certifier whose checks cover the header of a record alone. Against crashes
-    /// that is enough if the check of a record arrives last. Damage behind the header goes unnoticed.
+    /// A certifier whose checks cover the header of a record alone. Against crashes that is enough if the
+    /// check of a record arrives last. Damage behind the header goes unnoticed.
     pub fn of_headers_alone(mut self) -> Certifier {
         self.of_headers_alone = true;
         self

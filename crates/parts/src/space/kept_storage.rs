@@ -120,8 +120,17 @@ impl Space {
         Ok(keeps)
     }
 
-    /// Whether the storage that is kept in so many free zones is there, as far as it was prepared: a use that
-    /// must leave them free takes nothing that came from it.
+    /// Keeps storage anew in so many free zones where somebody has taken it, if the disk has some.
+    pub(crate) fn renew_storage(&self, leave: u32) {
+        if self.region().is_sparse() {
+            let _turn = self.zones.storage.turn.lock();
+            // A use that needs it meets the error.
+            let _ = self.keep_storage(leave);
+        }
+    }
+
+    /// Whether the storage that is kept in so many free zones was prepared, and is there: until then, a use
+    /// that must leave them free takes nothing that came from it.
     pub fn keeps_storage(&self, leave: u32) -> bool {
         let kept = &self.zones.storage.zones[..KEPT.min(leave as usize)];
         !self.region().is_sparse()

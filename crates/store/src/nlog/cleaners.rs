@@ -46,7 +46,7 @@ pub(super) struct Cleaning {
     retired: AtomicU32,
     /// With fewer zones left than this, cleaning is due.
     pub(super) low_water: u32,
-    /// Files of whose records this share is dead, in per cent, are cleaned whatever room is left.
+    /// Files of which this share is dead, in per cent, are cleaned whatever room is left.
     threshold: u32,
     /// A writer has called the cleaners in this run: before that, they would change a pool that is only read.
     is_called: AtomicBool,
@@ -189,7 +189,7 @@ impl<I: Index> NlogSpine<I> {
     fn clean_step_of(&self, node: usize, demand: &Demand) -> Result<Step, Error> {
         let cleaners = &self.cleaning.cleaners;
         let each = cleaners.len() / self.cleaning.nodes.len();
-        if cleaners.len() > 1 && self.heap.zones_left(Use::MoveBeside) > 0 {
+        if cleaners.len() > 1 && self.heap.has_left(2) {
             let own = &cleaners[node * each..][..each];
             let one = own.iter().find_map(|cleaner| cleaner.work.try_lock());
             let mut one = one.unwrap_or_else(|| own[0].work.lock());
@@ -210,16 +210,12 @@ impl<I: Index> NlogSpine<I> {
             return Ok(if waits { Step::Waits } else { Step::NothingToDo });
         };
         let cleaned = self.clean(work, zone, purpose);
-        self.cleaning.busy.fetch_sub(1, Ordering::AcqRel);
-        match cleaned {
-            Ok(()) => Ok(Step::Taken),
-            // A file whose records cannot all be read stays taken, for ever.
-            Err(damaged @ Error::Damaged(_)) => Err(damaged),
-            Err(error) => {
-                self.heap.leave_victim(zone);
-                Err(error)
-            }
+        // A file whose records cannot all be read stays taken, for ever.
+        if cleaned.as_ref().is_err_and(|error| !matches!(error, Error::Damaged(_))) {
+            self.heap.leave_victim(zone);
         }
+        self.cleaning.busy.fetch_sub(1, Ordering::AcqRel);
+        cleaned.map(|()| Step::Taken)
     }
 
     /// A victim that is ready, which counts as busy from here on; if there is none, chooses some.
@@ -245,8 +241,9 @@ impl<I: Index> NlogSpine<I> {
         let (mut candidates, _) = self.heap.candidates();
         let capacity = self.heap.longest_record();
         let is_dead_enough = |candidate: &Candidate| {
-            let dead = candidate.garbage + candidate.expired;
-            dead * 100 >= candidate.written * u64::from(self.cleaning.threshold)
+            // Every reopening seals nearly empty files.
+            let dead = candidate.garbage + candidate.expired + candidate.unused;
+            dead * 100 >= capacity * u64::from(self.cleaning.threshold)
         };
         candidates.retain(|file| {
             file.life < demand.born_before
@@ -257,12 +254,15 @@ impl<I: Index> NlogSpine<I> {
         let terms = Terms { capacity, least, room: 0, oldest_other: u64::MAX, tombstones: u64::MAX, place };
         let most = (candidates.len() / CHOSEN_DIVISOR).max(1);
         let mut chosen = choose(&candidates, &terms, most);
+        // Counted before they are candidates no more.
+        let asked = chosen.len() as u32;
+        victims.chosen.fetch_add(asked, Ordering::AcqRel);
         chosen.retain(|file| self.heap.take_victim(file.zone, file.life));
-        let taken: Vec<ZoneId> = chosen.iter().map(|file| file.zone).rev().collect();
-        if taken.is_empty() {
+        victims.chosen.fetch_sub(asked - chosen.len() as u32, Ordering::AcqRel);
+        if chosen.is_empty() {
             return;
         }
-        victims.chosen.fetch_add(taken.len() as u32, Ordering::AcqRel);
+        let taken: Vec<ZoneId> = chosen.iter().map(|file| file.zone).rev().collect();
         let ready = victims.ready.clone();
         participant.pin().defer_to_anyone(Box::new(move || ready.lock().extend(taken)));
     }

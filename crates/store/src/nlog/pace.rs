@@ -121,15 +121,24 @@ impl<I: Index> NlogSpine<I> {
     /// On a full disk, cleans until one more zone is free, which keeps the storage behind it. Returns `false`
     /// if nothing can be cleaned. The caller holds no lock.
     fn win_storage_back(&self) -> Result<bool, Error> {
-        let demand = Demand { least: 1, born_before: self.heap.draw(), ..self.demand() };
+        let mut demand = Demand { least: 1, born_before: self.heap.draw(), ..self.demand() };
         let free = || self.heap.space().free_zones();
         let before = free();
-        let (mut patience, mut has_closed) = (Patience::new(self.region()), false);
+        let mut patience = Patience::new(self.region());
+        let (mut has_closed, mut expected) = (false, self.cleaning.cleaned());
         while free() <= before {
             match self.step_of_writer(&demand)? {
-                Step::Taken => {}
+                Step::Taken => expected += 1,
                 Step::Waits if patience.lasts() => {}
-                Step::NothingToDo if !has_closed && self.close_files(|| true) => has_closed = true,
+                Step::NothingToDo if !has_closed && self.close_files(|| free() <= before) => {
+                    has_closed = true;
+                }
+                // Others have moved records to files that were opened since, and have taken the room.
+                Step::NothingToDo if self.cleaning.cleaned() != expected && patience.lasts() => {
+                    expected = self.cleaning.cleaned();
+                    demand.born_before = self.heap.draw();
+                    has_closed = false;
+                }
                 _ => break,
             }
         }
@@ -175,10 +184,14 @@ impl<I: Index> NlogSpine<I> {
         loop {
             match self.clean_step(&demand) {
                 Ok(Step::Taken) => {}
-                Ok(Step::Waits) | Err(Error::PoolFull { .. })
+                Ok(Step::Waits)
+                | Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }))
                     if self.cleaning.waiting() > 0 && patience.lasts() => {}
                 Ok(_) => break,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.give_back();
+                    return Err(error);
+                }
             }
         }
         self.give_back();

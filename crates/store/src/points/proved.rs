@@ -53,8 +53,8 @@ impl<I: Index> Core<I> {
     /// The record that a word of the index names, if it proves itself. A large value is
     /// [proved](Core::is_value_proved) apart.
     pub(crate) fn proved<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<RecordView<'g>> {
-        // SAFETY: the index names published records, which never change, and the guard keeps them from reuse;
-        // or that of a scan does, which waits until this thread has copied the record (`near`).
+        // SAFETY: the index names published records, which never change. The guard keeps them from reuse, or,
+        // for a thread that copies for a scan (`near`), the guard of that scan does, which waits for it.
         let record = unsafe { self.heap.prove(reference_of(word)) };
         record.filter(|record| matches!(record.kind(), Kind::Value | Kind::Large))
     }

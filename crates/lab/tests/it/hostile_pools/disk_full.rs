@@ -123,9 +123,12 @@ fn on_a_small_file_system_of(design: Design, nodes: NodePlace) {
     verify(&mut store, &contents);
     // Deletions and compaction go on, and so do puts of what they make room for.
     let victims: Vec<_> = contents.keys().step_by(2).cloned().collect();
-    let mut client = store.client();
-    victims.iter().for_each(|key| client.delete(key).unwrap());
-    drop(client);
+    std::thread::scope(|scope| {
+        for keys in victims.chunks(victims.len().div_ceil(3)) {
+            let mut client = store.client();
+            scope.spawn(move || keys.iter().for_each(|key| client.delete(key).unwrap()));
+        }
+    });
     contents.retain(|key, _| !victims.contains(key));
     store.compact().unwrap();
     verify(&mut store, &contents);

@@ -92,7 +92,8 @@ impl Nlog<'_> {
         };
         buffer.clear();
         self.heap.region().append_racing(start + offset, len, buffer);
-        // That read ended with a fence: what this header speaks for was read after it.
+        // The header was read first. So the bytes may be those of a later life, which a check of the header
+        // alone does not notice. Their parent then supersedes this record, and has no lower number than it.
         buffer[..HEADER as usize].copy_from_slice(&head);
         let certifier = self.heap.certifier();
         match RecordView::certified(buffer, certifier, life, offset) {

@@ -207,12 +207,15 @@ impl<'h> Nlog<'h> {
     fn reserve_elsewhere(self, home: Home, len: u64, purpose: Use) -> Result<Spot<'h>, HeapError> {
         let (node, clusters) = (home.node as usize, self.files.clusters as usize);
         let (first, count) = (node * clusters, self.files.tails.len());
-        let is_scarce = purpose != Use::Put && !self.has_left(self.heap.reserve());
+        let is_scarce = purpose != Use::Put && !self.heap.has_left(self.heap.reserve());
         if is_scarce && let Ok(Some(spot)) = self.reserve_at_any(first..first + clusters, len, purpose) {
             return Ok(spot);
         }
         let number = first + home.cluster as usize;
         self.reserve_or_open(number, len, purpose).or_else(|full| {
+            if purpose == Use::Put {
+                self.heap.space().renew_storage(self.heap.reserve());
+            }
             let others = (1..count).map(|step| (number + step) % count);
             self.reserve_at_any(others, len, purpose)?.ok_or(full)
         })
@@ -275,15 +278,9 @@ impl<'h> Nlog<'h> {
             (Use::Move | Use::MoveBeside, _) => true,
             // Those that it was opened for can go on in another zone.
             (Use::Put, _) | (Use::Delete, Use::Move | Use::MoveBeside) => {
-                self.has_left(self.heap.leave_free(purpose))
+                self.heap.has_left(self.heap.leave_free(purpose))
             }
         }
-    }
-
-    /// Whether so many zones are left, with the storage that is kept in them.
-    fn has_left(self, leave: u32) -> bool {
-        let space = self.heap.space();
-        space.free_zones() >= leave && space.keeps_storage(leave)
     }
 
     /// Gives away the next place of a tail that has room. Nothing has changed if this fails.
@@ -335,7 +332,8 @@ impl<'h> Nlog<'h> {
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life_number = heap.draw();
         let high_water = self.high_water_for(FIRST_RECORD + len);
-        // Its zone has storage for the next file then, when the disk is full. There, deletions have less.
+        // So its zone has storage for the next file when the disk is full. What is kept there for deletions is
+        // less than a zone.
         let limit = if purpose == Use::Delete { heap.storage_for(high_water) } else { space.zone_size() };
         let zone = space.get_zone_with(Some(self.files.nodes[node]), heap.leave_free(purpose), limit)?;
         let zone = zone.ok_or_else(|| HeapError::Full(heap.shortage(len, purpose)))?;
@@ -348,7 +346,10 @@ impl<'h> Nlog<'h> {
         heap.region().fence();
         self.begin(zone, life_number, nonce);
         space.commit_zone(zone);
-        let reserved_for = if self.has_left(heap.reserve()) { Use::Put } else { purpose };
+        if purpose != Use::Put {
+            space.renew_storage(heap.reserve());
+        }
+        let reserved_for = if heap.has_left(heap.reserve()) { Use::Put } else { purpose };
         let next = FIRST_RECORD;
         Ok(Tail { zone, start, life_number, life, next, high_water, limit, reserved_for })
     }

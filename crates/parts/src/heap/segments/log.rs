@@ -85,8 +85,6 @@ pub struct LogHeap {
     /// The first byte of the first zone, if all zones stand behind each other.
     first_zone: Option<u64>,
     reserve: u32,
-    /// Zones that only compaction may take.
-    moving: u32,
     pub(super) usage: Usage,
     pub(super) expiries: Expiries,
     pub(super) lives: Lives,
@@ -122,7 +120,6 @@ impl LogHeap {
             certifier,
             clock,
             reserve,
-            moving: 1,
             usage: Usage::new(zones),
             expiries: Expiries::new(zones),
             lives: Lives::new(zones),
@@ -135,12 +132,6 @@ impl LogHeap {
             lent: AtomicU32::new(0),
             revoked: AtomicU64::new(0),
         }
-    }
-
-    /// The same for so many cleaners, each of which may need a zone at a time; puts leave more.
-    pub fn for_movers(self, moving: u32) -> LogHeap {
-        assert!(moving < self.reserve, "deletes need a zone too");
-        LogHeap { moving, ..self }
     }
 
     /// The allocator beneath.
@@ -295,7 +286,7 @@ impl LogHeap {
     /// Whether a client may take this left segment for `len` bytes of this use.
     fn may_take(&self, segment: &OpenSegment, len: u64, purpose: Use) -> bool {
         let is_meant = match purpose {
-            Use::Put => !segment.reserved || self.space.free_zones() >= self.reserve,
+            Use::Put => !segment.reserved || self.has_left(self.reserve),
             Use::Delete => true,
             // Compaction leaves a partly used segment of the reserve to the next deletion.
             Use::Move | Use::MoveBeside => !segment.reserved,
@@ -340,8 +331,7 @@ impl LogHeap {
         match purpose {
             Use::Put => self.reserve,
             // Without a zone to move records to, compaction could never free one.
-            Use::Delete => self.moving,
-            Use::MoveBeside => 1,
+            Use::Delete | Use::MoveBeside => 1,
             Use::Move => 0,
         }
     }
@@ -364,7 +354,10 @@ impl LogHeap {
             self.lives.begin(zone, life);
             self.space.commit_zone(zone);
         }
-        let reserved = purpose != Use::Put && self.space.free_zones() < self.reserve;
+        if purpose != Use::Put {
+            self.space.renew_storage(self.reserve);
+        }
+        let reserved = purpose != Use::Put && !self.has_left(self.reserve);
         let key = header.life_key(&self.certifier);
         Ok(OpenSegment { reserved, ..OpenSegment::new(zone, start, life, key, FIRST_RECORD, limit) })
     }
@@ -468,6 +461,11 @@ impl LogHeap {
     #[inline]
     pub fn zones_left(&self, purpose: Use) -> u32 {
         self.space.free_zones().saturating_sub(self.leave_free(purpose))
+    }
+
+    /// Whether so many zones are left, with the storage that is kept in them.
+    pub fn has_left(&self, zones: u32) -> bool {
+        self.space.free_zones() >= zones && self.space.keeps_storage(zones)
     }
 
     pub(in crate::heap) fn segment_count(&self) -> usize {

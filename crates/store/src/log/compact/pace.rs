@@ -161,23 +161,25 @@ impl<I: Index> Spine<I> {
         lacks && !self.heap.lends() && self.heap.turnover() == turnover
     }
 
-    /// On a full disk, compacts until one more zone is free, which keeps the storage behind it. Returns
-    /// `false` if nothing can be cleaned. The caller holds no lock.
+    /// On a full disk, compacts until one more zone is free, which keeps the storage behind it, or another
+    /// thread has returned a segment of the reserve. Returns `false` if nothing can be cleaned. The caller
+    /// holds no lock.
     #[cold]
     pub(in crate::log) fn win_storage_back(&self) -> Result<bool, Error> {
         let participant = self.epochs.register();
         self.settle_all(&participant.pin())?;
         let demand = self.demand(self.heap.draw(), 1);
-        let free = self.heap.space().free_zones();
+        let (free, turnover) = (self.heap.space().free_zones(), self.heap.turnover());
         let mut patience = Patience::new(self.region());
         loop {
             self.free_all_ripe();
-            if self.heap.space().free_zones() > free {
+            if self.heap.space().free_zones() > free || self.heap.turnover() != turnover {
                 return Ok(true);
             }
             // A cleaned zone is free when the readers of that time have left; others clean too.
             if !self.step_of_writer(&demand)?
-                && !((self.compactor.retired() > 0 || self.compactor.has_begun()) && patience.lasts())
+                && !((self.compactor.retired() > 0 || self.compactor.has_begun() || self.heap.lends())
+                    && patience.lasts())
             {
                 return Ok(false);
             }
