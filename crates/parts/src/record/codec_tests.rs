@@ -39,7 +39,7 @@ fn a_record_is_valid_only_at_its_place_in_its_life() {
 fn a_check_of_the_header_alone_covers_the_header() {
     let (certifier, life) = (parts().0.of_headers_alone(), parts().1);
     let mut encoder = Encoder::default();
-    encoder.prepare(&certifier, life, 64, &Content::value(b"key", b"a value").after(5));
+    encoder.prepare_by_header(&certifier, life, 64, &Content::value(b"key", b"a value").after(5));
     encoder.stamp(9);
     let bytes = encoder.record();
     let is_proved = |bytes: &[u8]| RecordView::certified(bytes, &certifier, life, 64).is_ok();

@@ -72,13 +72,36 @@ impl<'h> Spot<'h> {
     pub fn write(&self, encoder: &mut Encoder, content: &Content<'_>, sequence: u64) -> Option<FirstLine> {
         let heap = self.nlog.heap;
         debug_assert!(content.record_len() <= self.len, "the place was made for it");
+        if heap.certifier().is_of_headers_alone() {
+            return self.write_op_last(encoder, content, sequence);
+        }
         encoder.prepare(heap.certifier(), self.life, self.offset, content);
         encoder.stamp(sequence);
-        let at = self.start + self.offset;
-        if heap.certifier().is_of_headers_alone() {
-            return self.nlog.write_op_last(at, encoder.lines());
+        heap.region().write_lines_nt(self.start + self.offset, encoder.lines(), 0);
+        None
+    }
+
+    /// Writes a record whose first word, the *op word*, is to arrive last (section III-E, "Consistency of
+    /// write operations"). Within a line it does so by itself.
+    #[inline(never)]
+    fn write_op_last(
+        &self,
+        encoder: &mut Encoder,
+        content: &Content<'_>,
+        sequence: u64,
+    ) -> Option<FirstLine> {
+        let (nlog, at) = (self.nlog, self.start + self.offset);
+        encoder.prepare_by_header(nlog.heap.certifier(), self.life, self.offset, content);
+        encoder.stamp(sequence);
+        let (first, others) = encoder.lines().split_first_chunk().expect("a record has a line");
+        let first = FirstLine { at, bytes: *first };
+        if !others.is_empty() {
+            nlog.heap.region().write_lines_nt(at + LINE, others, 0);
+            if !nlog.breaks(NlogTwin::OpBesideEntry) {
+                return Some(first);
+            }
         }
-        heap.region().write_lines_nt(at, encoder.lines(), 0);
+        nlog.put_first_line(&first);
         None
     }
 
@@ -111,22 +134,6 @@ impl Drop for Spot<'_> {
 }
 
 impl Nlog<'_> {
-    /// Writes the lines of a record whose first word, the *op word*, is to arrive last (section III-E,
-    /// "Consistency of write operations"). Within a line it does so by itself.
-    #[inline(never)]
-    fn write_op_last(self, at: u64, lines: &[u8]) -> Option<FirstLine> {
-        let (first, others) = lines.split_first_chunk().expect("a record has a line");
-        let first = FirstLine { at, bytes: *first };
-        if !others.is_empty() {
-            self.heap.region().write_lines_nt(at + LINE, others, 0);
-            if !self.breaks(NlogTwin::OpBesideEntry) {
-                return Some(first);
-            }
-        }
-        self.put_first_line(&first);
-        None
-    }
-
     /// Writes a line that was held back, its op word last: that one never arrives before the rest of the
     /// line. Durable with the next fence.
     pub fn put_first_line(self, line: &FirstLine) {

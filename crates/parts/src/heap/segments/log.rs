@@ -464,6 +464,7 @@ impl LogHeap {
     }
 
     /// Whether so many zones are left, with the storage that is kept in them.
+    #[cold]
     pub fn has_left(&self, zones: u32) -> bool {
         self.space.free_zones() >= zones && self.space.keeps_storage(zones)
     }

@@ -206,9 +206,14 @@ impl LogHeap {
         let mut encoder = Encoder::default();
         let zeros = vec![0; (len - HEADER) as usize];
         let void = Content { kind: Kind::Void, ..Content::value(b"", &zeros) };
-        encoder.prepare(self.certifier(), life, offset, &void);
+        let certifier = self.certifier();
+        if certifier.is_of_headers_alone() {
+            encoder.prepare_by_header(certifier, life, offset, &void);
+        } else {
+            encoder.prepare(certifier, life, offset, &void);
+        }
         encoder.stamp(sequence);
-        self.region().write_nt(start + offset, self.certifier().proved_part(encoder.record()));
+        self.region().write_nt(start + offset, certifier.proved_part(encoder.record()));
     }
 }
 
