@@ -89,8 +89,8 @@ fn nothing_is_lost_while_all_compact() {
     }
 }
 
-/// Puts keys of its own, with values up to so many bytes, until there is no room, then deletes them in another
-/// order.
+/// Puts keys of its own, with values up to so many bytes, until there is no room, then deletes them in
+/// another order.
 fn fill_and_empty(client: &mut Client, thread: u64, largest: usize) -> Result<(), Error> {
     let name = |number: u64| [thread, number].map(u64::to_le_bytes).concat();
     let mut count = 0;

@@ -185,7 +185,7 @@ impl<'h> Nlog<'h> {
 
     /// Gives away a place for a record of `len` bytes, at the tail of its home. While free zones are scarce,
     /// or storage on a full disk, deletes and moves take room at other tails of the node before they open a
-    /// file: else each of many tails would hold a zone of the reserve. If there is no zone or no storage for
+    /// file. Else each of many tails would hold a zone of the reserve. If there is no zone or no storage for
     /// a file, any tail that has room serves, near ones first.
     ///
     /// # Errors
@@ -332,8 +332,8 @@ impl<'h> Nlog<'h> {
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life_number = heap.draw();
         let high_water = self.high_water_for(FIRST_RECORD + len);
-        // So its zone has storage for the next file when the disk is full. What is kept there for deletions is
-        // less than a zone.
+        // So its zone has storage for the next file when the disk is full. For deletions less may be kept than
+        // a zone.
         let limit = if purpose == Use::Delete { heap.storage_for(high_water) } else { space.zone_size() };
         let zone = space.get_zone_with(Some(self.files.nodes[node]), heap.leave_free(purpose), limit)?;
         let zone = zone.ok_or_else(|| HeapError::Full(heap.shortage(len, purpose)))?;
