@@ -332,8 +332,8 @@ impl<'h> Nlog<'h> {
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life_number = heap.draw();
         let high_water = self.high_water_for(FIRST_RECORD + len);
-        // So its zone has storage for the next file when the disk is full. For deletions less may be kept than
-        // a zone.
+        // So its zone has storage for the next file when the disk is full. Less than a zone may be kept for
+        // deletions.
         let limit = if purpose == Use::Delete { heap.storage_for(high_water) } else { space.zone_size() };
         let zone = space.get_zone_with(Some(self.files.nodes[node]), heap.leave_free(purpose), limit)?;
         let zone = zone.ok_or_else(|| HeapError::Full(heap.shortage(len, purpose)))?;
