@@ -152,6 +152,40 @@ fn scans_show_no_copy_that_has_expired_meanwhile() {
     assert_eq!(pairs.count(), 20, "those that expire later");
 }
 
+/// It may end with the first of them.
+#[test]
+fn a_scan_has_few_bytes_before_it() {
+    let store = store_on(2);
+    let region = store.region();
+    for number in 0..40u64 {
+        region.pin(Node(number as u16 % 2)).unwrap();
+        store.client().put(&number.to_be_bytes(), &[7; 16 << 10]).unwrap();
+    }
+    let client = store.client();
+    let guard = client.pin();
+    assert!(guard.range(Bound::Unbounded, Bound::Unbounded).unwrap().next().is_some());
+    let copied = store.stats().copied_records;
+    assert!((7..=8).contains(&copied), "{copied}: half of 256 KiB");
+}
+
+/// The counters of a file are right at each moment, while it is cleaned and waits for readers too.
+#[test]
+fn a_moved_record_is_garbage_where_it_was() {
+    const KEYS: u64 = 4000;
+    let region = Region::sim(SimOptions { len: 2 << 20, ..SimOptions::default() });
+    let options = options().zone_size(64 << 10).set("clusters", "1").unwrap();
+    let store = Store::create_on(region, &options).unwrap();
+    let mut client = store.client();
+    (0..KEYS).for_each(|number| client.put(&key(number), &[1; 200]).unwrap());
+    for round in 0..20_000u64 {
+        client.put(&key((round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % KEYS), &[2; 200]).unwrap();
+        let stats = store.stats();
+        let live = stats.record_bytes - stats.garbage_bytes;
+        assert_eq!(live, KEYS * lines(200) * LINE, "after {round}, {} moved", stats.moved_records);
+    }
+    assert!(store.stats().moved_records > 0);
+}
+
 /// Recovery reads each line of a record once, on its node (section III-G).
 #[test]
 fn recovery_reads_every_line_once_and_on_its_node() {

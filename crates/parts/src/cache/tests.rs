@@ -227,3 +227,22 @@ fn one_long_pair_decides_no_set() {
     };
     assert_eq!((end(1000, 4000), end(10, 4000), end(1000, 1 << 20)), (79, 10, 100));
 }
+
+/// Also where nothing else comes to its place.
+#[test]
+fn a_period_ends_with_what_its_set_has_not() {
+    let cache = Arc::new(cache_of(1 << 16, Policy::Nap, 1, |_, _| 10));
+    let participant = Collector::new().register();
+    let periods = |key: &[u8], hash: u64, count: u32| {
+        for _ in 0..u64::from(count * PERIOD) * cache.settings.window / 32 {
+            let guard = participant.pin();
+            cache.fill(&guard, &item(hash, key, b"value", 0), 0);
+            cache.report(&guard, Counts { reads: 32, hits: 32 });
+        }
+    };
+    periods(b"one", 1 << 60, 2);
+    assert_eq!(value(&cache, &participant.pin(), 1 << 60, b"one"), Some(&b"value"[..]));
+    periods(b"other", 5 << 60, 2);
+    assert_eq!(value(&cache, &participant.pin(), 1 << 60, b"one"), None);
+    assert!(value(&cache, &participant.pin(), 5 << 60, b"other").is_some());
+}

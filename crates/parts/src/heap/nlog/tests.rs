@@ -262,3 +262,48 @@ fn in_a_full_pool_any_tail_serves_and_deletions_have_the_reserve() {
     assert!(nlog.reserve(nlog.home(0, 3), 1000, Use::Put).is_err(), "it is for deletions");
     assert!(matches!(nlog.reserve(nlog.home(0, 0), 20_000, Use::Put), Err(HeapError::TooLong { .. })));
 }
+
+/// Puts until that fails, at tails of all clusters.
+fn fill(nlog: Nlog<'_>) {
+    for stripe in 0.. {
+        let Ok(place) = nlog.reserve(nlog.home(0, stripe), 1000, Use::Put) else { return };
+        Writer::default().write(&place, Content::value(b"key", &[1; 900]));
+        place.published();
+    }
+}
+
+/// Else each cluster that a cleaner copies to would hold a zone of the reserve.
+#[test]
+fn moves_share_a_tail_while_zones_are_scarce() {
+    let nlog = nlog();
+    fill(nlog);
+    let of_move = |stripe| nlog.reserve(nlog.home(0, stripe), 1000, Use::Move).expect("the reserve");
+    let place = of_move(3);
+    assert_eq!(zone_of(nlog, &place), zone_of(nlog, &of_move(5)));
+    assert_eq!(nlog.heap.space().free_zones(), nlog.heap.reserve() - 1);
+}
+
+#[test]
+fn the_tail_of_a_cleaner_is_not_for_puts_while_zones_are_scarce() {
+    let nlog = nlog();
+    fill(nlog);
+    let place = nlog.reserve(nlog.home(0, 3), 1000, Use::Move).expect("the reserve");
+    for stripe in [3, 5] {
+        assert!(nlog.reserve(nlog.home(0, stripe), 1000, Use::Put).is_err(), "it is for copies");
+    }
+    drop(place);
+}
+
+/// Several cleaners could each take what another one counted on.
+#[test]
+fn the_last_zone_is_left_to_a_cleaner_that_works_alone() {
+    let nlog = nlog();
+    fill(nlog);
+    let until_full = |purpose| {
+        while let Ok(place) = nlog.reserve(nlog.home(0, 3), 1000, purpose) {
+            drop(place);
+        }
+        nlog.heap.space().free_zones()
+    };
+    assert_eq!((until_full(Use::MoveBeside), until_full(Use::Move)), (1, 0));
+}
