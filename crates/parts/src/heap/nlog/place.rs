@@ -216,8 +216,9 @@ impl<'h> Nlog<'h> {
             if purpose == Use::Put {
                 self.heap.space().renew_storage(self.heap.reserve());
             }
-            let others = (1..count).map(|step| (number + step) % count);
-            self.reserve_at_any(others, len, purpose)?.ok_or(full)
+            // Its own again too, which may be for puts by now.
+            let any = (0..count).map(|step| (number + step) % count);
+            self.reserve_at_any(any, len, purpose)?.ok_or(full)
         })
     }
 
@@ -346,10 +347,7 @@ impl<'h> Nlog<'h> {
         heap.region().fence();
         self.begin(zone, life_number, nonce);
         space.commit_zone(zone);
-        if purpose != Use::Put {
-            space.renew_storage(heap.reserve());
-        }
-        let reserved_for = if heap.has_left(heap.reserve()) { Use::Put } else { purpose };
+        let reserved_for = if heap.came_from_reserve(purpose) { purpose } else { Use::Put };
         let next = FIRST_RECORD;
         Ok(Tail { zone, start, life_number, life, next, high_water, limit, reserved_for })
     }

@@ -1,13 +1,18 @@
 use super::*;
 use crate::heap::Numbers;
 use crate::heap::segments::test_heap;
-use crate::heap::segments::{FIRST_RECORD, HIGH_WATER, HeapError, Use};
+use crate::heap::segments::{FIRST_RECORD, HIGH_WATER, HeapError, LogHeap, Use};
 use crate::record::{Content, Encoder};
 use crate::space::ZoneId;
+use quipu_medium::{Durability, MediumKind, Region};
 
 /// Files in a pool of their own, for as long as the process lives.
 fn nlog() -> Nlog<'static> {
-    let heap = Box::leak(Box::new(test_heap::heap()));
+    nlog_of(test_heap::heap())
+}
+
+fn nlog_of(heap: LogHeap) -> Nlog<'static> {
+    let heap = Box::leak(Box::new(heap));
     let settings = NlogSettings { clusters: 256 }.fitted(heap.space().zone_count(), 1);
     Box::leak(Box::new(Files::new(heap, settings))).of(heap)
 }
@@ -306,4 +311,24 @@ fn the_last_zone_is_left_to_a_cleaner_that_works_alone() {
         nlog.heap.space().free_zones()
     };
     assert_eq!((until_full(Use::MoveBeside), until_full(Use::Move)), (1, 0));
+}
+
+/// On a disk that may be full, the number of free zones says nothing about their storage.
+#[test]
+fn a_reserve_in_a_file_is_whole_once_storage_is_kept_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pool");
+    let file = Region::create(path, 1 << 20, Some(MediumKind::File), Durability::Process).expect("room");
+    let nlog = nlog_of(test_heap::heap_on(file));
+    let heap = nlog.heap;
+    let first = Writer::default().put(nlog, 0, b"key", b"value", 0);
+    fill(nlog);
+    let reserve = heap.reserve();
+    assert!(heap.has_left(reserve));
+    drop(nlog.reserve(nlog.home(0, 3), 1000, Use::Move).expect("a zone that is kept"));
+    heap.free(nlog.zone_of(first.reference));
+    assert_eq!((heap.space().free_zones(), heap.has_left(reserve)), (reserve, false));
+    let place = nlog.reserve(nlog.home(0, 3), 1000, Use::Put).expect("the tail of the move");
+    assert!(heap.has_left(reserve), "the put kept storage in the zone that was freed");
+    drop(place);
 }
