@@ -50,24 +50,31 @@ fn warm(client: &mut Client, keys: u64) {
     (0..keys).for_each(|number| client.put(&key(number), b"first").unwrap());
 }
 
-#[test]
-fn a_write_is_one_fence_and_its_own_lines_and_reads_nothing() {
-    let store = store_on(1);
+/// Writes of all kinds to a store: each takes its own lines, so many fences for so many lines, and reads
+/// nothing.
+fn check_writes(store: &Store, fences_of: impl Fn(u64) -> u64) {
     let mut client = store.client();
     warm(&mut client, 200);
     let check = |cost: Cost, value: usize, what: &str| {
-        assert_eq!((cost.fences, cost.reads), (1, 0), "{what}: {cost:?}");
-        assert_eq!(cost.lines_persisted(), lines(value), "{what}: {cost:?}");
+        let lines = lines(value);
+        assert_eq!((cost.fences, cost.reads), (fences_of(lines), 0), "{what} of {value}: {cost:?}");
+        assert_eq!(cost.lines_persisted(), lines, "{what} of {value}: {cost:?}");
     };
+    // With header, parent and key, 24 bytes fill a line.
     for (number, len) in (0..200u64).zip([0, 1, 24, 25, 88, 200].into_iter().cycle()) {
         let value = vec![7; len];
         let new = 1000 + number;
-        check(cost_of(&store, || client.put(&key(new), &value).unwrap()), len, "a new key");
-        check(cost_of(&store, || client.put(&key(number), &value).unwrap()), len, "an update");
-        check(cost_of(&store, || client.delete(&key(new)).unwrap()), 0, "a deletion");
-        let cost = cost_of(&store, || client.delete(&key(new)).unwrap());
+        check(cost_of(store, || client.put(&key(new), &value).unwrap()), len, "a new key");
+        check(cost_of(store, || client.put(&key(number), &value).unwrap()), len, "an update");
+        check(cost_of(store, || client.delete(&key(new)).unwrap()), 0, "a deletion");
+        let cost = cost_of(store, || client.delete(&key(new)).unwrap());
         assert_eq!((cost.fences, cost.lines_persisted()), (0, 0), "there is nothing to delete");
     }
+}
+
+#[test]
+fn a_write_is_one_fence_and_its_own_lines_and_reads_nothing() {
+    check_writes(&store_on(1), |_| 1);
 }
 
 #[test]
@@ -271,21 +278,7 @@ fn writes_stay_on_their_node_and_marks_do_not() {
 #[test]
 fn an_entry_whose_op_word_is_written_last_takes_a_fence_within_a_line_and_two_beyond() {
     let store = Store::create_on(region(1), &op_last()).unwrap();
-    let mut client = store.client();
-    warm(&mut client, 200);
-    let check = |cost: Cost, value: usize, what: &str| {
-        let fences = if lines(value) == 1 { 1 } else { 2 };
-        assert_eq!((cost.fences, cost.reads), (fences, 0), "{what} of {value}: {cost:?}");
-        assert_eq!(cost.lines_persisted(), lines(value), "{what} of {value}: {cost:?}");
-    };
-    // With header, parent and key, 24 bytes fill a line.
-    for (number, len) in (0..200u64).zip([0, 1, 24, 25, 88, 200].into_iter().cycle()) {
-        let value = vec![7; len];
-        let new = 1000 + number;
-        check(cost_of(&store, || client.put(&key(new), &value).unwrap()), len, "a new key");
-        check(cost_of(&store, || client.put(&key(number), &value).unwrap()), len, "an update");
-        check(cost_of(&store, || client.delete(&key(new)).unwrap()), 0, "a deletion");
-    }
+    check_writes(&store, |lines| if lines == 1 { 1 } else { 2 });
 }
 
 /// A cleaner writes the first lines of up to 32 copies behind one further fence.

@@ -139,11 +139,8 @@ impl<I: Index> NlogSpine<I> {
         if moves.is_empty() {
             return moved;
         }
+        self.nlog().put_held_back(&held_back);
         self.region().fence();
-        if !held_back.is_empty() {
-            held_back.iter().for_each(|first| self.nlog().put_first_line(first));
-            self.region().fence();
-        }
         // Those that were written before an error count too: a valid record that nobody names would win
         // later.
         for (live, spot, next) in moves {

@@ -129,10 +129,8 @@ impl<I: Index> NlogSpine<I> {
             .map_err(|error| Refusal { error: error.into(), len, purpose })?;
         let sequence = spot.draw_above(&mut writer.numbers, guard.newest());
         guard.note_newest(sequence);
-        if let Some(first) = spot.write(&mut writer.encoder, &content, sequence) {
-            self.region().fence();
-            self.nlog().put_first_line(&first);
-        }
+        let held_back = spot.write(&mut writer.encoder, &content, sequence);
+        self.nlog().put_held_back(held_back.as_slice());
         if self.twin != Some(Twin::PublishBeforePersist) {
             self.region().fence();
         }

@@ -66,7 +66,7 @@ impl<'h> Spot<'h> {
     }
 
     /// Writes a record, which fits. It is durable after the next fence of this thread, unless a line of it is
-    /// held back: that one is to be [put](Nlog::put_first_line) behind the fence, and takes another fence.
+    /// held back: that one is to be [put](Nlog::put_held_back) first.
     #[inline]
     #[must_use = "a line may be held back"]
     pub fn write(&self, encoder: &mut Encoder, content: &Content<'_>, sequence: u64) -> Option<FirstLine> {
@@ -134,9 +134,19 @@ impl Drop for Spot<'_> {
 }
 
 impl Nlog<'_> {
-    /// Writes a line that was held back, its op word last: that one never arrives before the rest of the
-    /// line. Durable with the next fence.
-    pub fn put_first_line(self, line: &FirstLine) {
+    /// Writes the first lines of records that this thread held back, behind a fence for their other lines.
+    /// Durable with the next fence.
+    #[inline]
+    pub fn put_held_back(self, lines: &[FirstLine]) {
+        if !lines.is_empty() {
+            self.fence();
+            lines.iter().for_each(|line| self.put_first_line(line));
+        }
+    }
+
+    /// Writes a first line, its op word last: that one never arrives before the rest of the line. Durable
+    /// with the next fence.
+    fn put_first_line(self, line: &FirstLine) {
         let (region, (op, rest)) = (self.heap.region(), line.bytes.split_at(WORD as usize));
         region.write(line.at + WORD, rest);
         region.store(line.at, u64::from_le_bytes(op.try_into().expect("a word")));

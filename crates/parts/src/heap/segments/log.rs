@@ -354,10 +354,7 @@ impl LogHeap {
             self.lives.begin(zone, life);
             self.space.commit_zone(zone);
         }
-        if purpose != Use::Put {
-            self.space.renew_storage(self.reserve);
-        }
-        let reserved = purpose != Use::Put && !self.has_left(self.reserve);
+        let reserved = self.came_from_reserve(purpose);
         let key = header.life_key(&self.certifier);
         Ok(OpenSegment { reserved, ..OpenSegment::new(zone, start, life, key, FIRST_RECORD, limit) })
     }
@@ -461,6 +458,16 @@ impl LogHeap {
     #[inline]
     pub fn zones_left(&self, purpose: Use) -> u32 {
         self.space.free_zones().saturating_sub(self.leave_free(purpose))
+    }
+
+    /// Whether a zone that was just taken for this use came from the reserve, or its storage did.
+    #[cold]
+    pub(in crate::heap) fn came_from_reserve(&self, purpose: Use) -> bool {
+        if purpose == Use::Put {
+            return false;
+        }
+        self.space.renew_storage(self.reserve);
+        !self.has_left(self.reserve)
     }
 
     /// Whether so many zones are left, with the storage that is kept in them.

@@ -161,9 +161,9 @@ impl<I: Index> Spine<I> {
         lacks && !self.heap.lends() && self.heap.turnover() == turnover
     }
 
-    /// On a full disk, compacts until one more zone is free, which keeps the storage behind it, or another
-    /// thread has returned a segment of the reserve. Returns `false` if nothing can be cleaned. The caller
-    /// holds no lock.
+    /// On a full disk, compacts until one more zone is free, which keeps the storage behind it, or until
+    /// zones have changed hands: then a segment of the reserve may have been returned. Returns `false` if
+    /// nothing can be cleaned. The caller holds no lock.
     #[cold]
     pub(in crate::log) fn win_storage_back(&self) -> Result<bool, Error> {
         let participant = self.epochs.register();
