@@ -12,7 +12,7 @@ use quipu_parts::heap::chain::{
 };
 use quipu_parts::heap::{Clock, ClockSettings};
 use quipu_parts::record::{Certifier, padded};
-use quipu_parts::space::{Feature, FormatOptions, PoolSpec, Space};
+use quipu_parts::space::{FormatOptions, PoolSpec, Space};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -52,14 +52,12 @@ pub(super) fn bytes_of_items(config: &Config, items: u64, records: u64) -> u64 {
     zones * zone
 }
 
-/// A log of a part's own in a new pool, with table 0 open; `bytes` are for its items. The features are those
-/// of what else is to be in the pool.
+/// A log of a part's own in a new pool, with table 0 open; `bytes` are for its items.
 pub(super) fn chain_log(
     config: &Config,
     region: &Region,
     bytes: u64,
     grants: Grants,
-    features: &'static [Feature],
     name: &str,
 ) -> Result<ChainLog, BenchError> {
     fn refused<E: Error + Send + Sync + 'static>(name: &str) -> impl Fn(E) -> BenchError {
@@ -68,7 +66,6 @@ pub(super) fn chain_log(
     let (zone_size, slots) = zones(config);
     let memtables = bytes.div_ceil(zone_size).div_ceil(u64::from(slots)) + 4;
     let options = FormatOptions {
-        features,
         pools: vec![
             PoolSpec { id: MEMTABLES, object_size: MEMTABLE_LEN, count: memtables },
             PoolSpec { id: ANCHOR, object_size: ANCHOR_LEN, count: 1 },

@@ -123,7 +123,7 @@ impl Run<'_> {
         // Two zones for the format, and two for an index to begin with.
         let region = bare(config, items + index + 4 * zone_size(config))?;
         let made = || {
-            let log = chain_log(config, &region, items, Grants::Lock, I::FEATURES, name)?;
+            let log = chain_log(config, &region, items, Grants::Lock, name)?;
             let index = make(log.heap().space().clone()).map_err(refused(name, "create"))?;
             Ok(InPm { name, log, index, epochs: Collector::new() })
         };

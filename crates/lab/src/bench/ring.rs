@@ -99,7 +99,7 @@ impl Run<'_> {
         let region = bare(config, bytes + 2 * zone_size(config))?;
         let times = region.simulator().is_none();
         let before = if times { Some(self.limit(&region)?) } else { None };
-        let log = chain_log(config, &region, bytes, self.grants, &[], NAME)?;
+        let log = chain_log(config, &region, bytes, self.grants, NAME)?;
         let phase = match self.items.buckets {
             Some(_) => format!("groups of up to {}", self.batch),
             None => format!("items of {}", self.batch),

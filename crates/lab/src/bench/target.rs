@@ -128,7 +128,6 @@ pub(super) fn format_of_parts(region: &Region, zone_size: u64) -> FormatOptions 
         zone_size,
         design: 0,
         settings: [0; SETTINGS_LEN],
-        features: &[],
         pools: Vec::new(),
         free_list: FreeListKind::Volatile,
         secret: [7; 32],

@@ -13,7 +13,6 @@ mod crash;
 mod damage;
 mod durability;
 mod elimination;
-mod fixtures;
 mod format;
 mod hostile_pools;
 mod index_damage;

@@ -312,7 +312,6 @@ fn a_pool_that_keeps_zeros_has_checked_entries() {
         zone_size: ZONE,
         design: 11,
         settings: [0; _],
-        features: &[],
         pools: Vec::new(),
         free_list: FreeList::Persistent,
         secret: [1; 32],

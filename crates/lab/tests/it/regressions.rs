@@ -165,7 +165,6 @@ fn forged_geometry_and_clocks_are_refused() {
             zone_size,
             design: 1,
             settings: [0; _],
-            features: &[],
             pools: Vec::new(),
             free_list: FreeListKind::Persistent,
             secret: [1; 32],

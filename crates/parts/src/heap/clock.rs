@@ -182,7 +182,6 @@ impl Clock {
             superblock.clock_ceiling.set(ceiling);
             if !*begun {
                 superblock.run.set(superblock.run.get() + 1);
-                superblock.mark_from(superblock.run.get());
                 superblock.boot_id = boot_id;
                 superblock.set_clean(false);
             }
@@ -209,7 +208,6 @@ mod tests {
             zone_size: 16 << 10,
             design: 1,
             settings: [0; _],
-            features: &[],
             pools: Vec::new(),
             free_list: FreeListKind::Persistent,
             secret: [1; 32],

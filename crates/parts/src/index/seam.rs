@@ -20,7 +20,7 @@
 use super::chain::IndexRoot;
 use crate::epoch::{Guard, Participant};
 use crate::record::Certifier;
-use crate::space::{Feature, Shortage, Space, SpaceError, ZoneId};
+use crate::space::{Shortage, Space, SpaceError, ZoneId};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -151,8 +151,6 @@ pub trait Index: Send + Sync + 'static {
     /// Bits of the hash that a word of the index has with it. A word that `matches` is shown is one whose
     /// key has the same there, always, so that any other record tells that the index is damaged.
     const FINGERPRINT: u64 = 0;
-    /// Features of its bytes in the pool that the first form of the format lacks.
-    const FEATURES: &'static [Feature] = &[];
 
     /// How far a walk over all words has come.
     type Cursor: Default + Send;

@@ -50,21 +50,16 @@ pub enum SpaceError {
         /// Newest version that this release knows.
         known: u32,
     },
-    /// An earlier release wrote this pool, in a form that this one does not read.
+    /// An earlier build wrote this pool, in a form that this one does not read.
     #[error(
-        "the pool is from an earlier release: it has {what}; export it with the release that wrote it, and import the file into a \
-         new pool; nothing was changed"
+        "the pool has format version {version}, and this release reads version {known} only; export it with the build that \
+         wrote it, and import the file into a new pool; nothing was changed"
     )]
     OlderFormat {
-        /// The old form that the pool has.
-        what: String,
-    },
-    /// The pool uses features that this release does not know and must not ignore.
-    #[error("the pool uses features unknown to this release (bits {bits:#x}); open it with a newer release")]
-    UnknownFeatures {
-        /// The unknown bits of the incompatible word, or of the read-only-compatible word when opening to
-        /// write.
-        bits: u64,
+        /// Version of the pool.
+        version: u32,
+        /// The version that this release reads.
+        known: u32,
     },
     /// Metadata that is protected by a check word does not match it.
     #[error(

@@ -70,7 +70,7 @@ impl Space {
     /// The superblock of the pool in a region, without opening or changing anything.
     ///
     /// # Errors
-    /// As for [`Space::open`], except that unknown features that only matter to a writer pass.
+    /// As for [`Space::open`].
     pub fn probe(region: &Region) -> Result<Superblock, SpaceError> {
         let found = superblock::find(region)?;
         layout::verify(&found.superblock)?;
@@ -105,13 +105,6 @@ impl Space {
         let claim = region.claim()?;
         let found = superblock::find(&region)?;
         let superblock = found.superblock;
-        match superblock.unknown_when_writing() {
-            0 => {}
-            // An unclean pool is recovered, by rules that this release may not know, so only a clean one
-            // passes.
-            _ if region.is_read_only() && superblock.is_clean() => {}
-            bits => return Err(SpaceError::UnknownFeatures { bits }),
-        }
         layout::verify(&superblock)?;
         part_header::verify(&region, &superblock, found.other_lost)?;
         verify_metadata(&region, &superblock).try_for_each(|part| part)?;
@@ -179,12 +172,10 @@ impl Space {
     }
 
     /// Whether the zones in use have the headers that the pool was closed with. Also `true` if the pool was
-    /// not closed, or the release that closed it wrote no digest. Ask before anything is changed.
+    /// not closed. Ask before anything is changed.
     pub fn has_headers_of_close(&self) -> bool {
         let superblock = self.superblock();
-        !superblock.is_clean()
-            || superblock.marked_from().is_none()
-            || self.headers_digest() == superblock.headers_digest.get()
+        !superblock.is_clean() || self.headers_digest() == superblock.headers_digest.get()
     }
 
     /// The second half of [`open`](Space::open): repairs the free lists, and adds the repairs to `recovery`.

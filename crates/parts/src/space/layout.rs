@@ -5,7 +5,6 @@
 //! that breaks them. Open refuses it all the same, because every later offset is computed from it.
 
 use super::error::SpaceError;
-use super::feature::{Feature, PARTS, word_of};
 use super::free_list::{FreeListKind, MAX_OBJECTS, WORD_LEN};
 use super::part_header::{self, PART_HEADER_LEN};
 use super::pool_header::{HEADER_LEN, ZoneEntry};
@@ -42,8 +41,6 @@ pub struct FormatOptions {
     pub design: u32,
     /// The design's own settings, kept unread.
     pub settings: [u8; SETTINGS_LEN],
-    /// How its bytes differ from the first form of their version.
-    pub features: &'static [Feature],
     /// Object pools, up to 8.
     pub pools: Vec<PoolSpec>,
     /// Where the free lists are kept.
@@ -63,8 +60,7 @@ pub(super) fn plan(spans: &[Span], options: &FormatOptions) -> Result<Superblock
     superblock.design.set(options.design);
     superblock.settings = options.settings;
     let parts = spans.len() as u64;
-    let (header, several) = if parts > 1 { (PART_HEADER_LEN, PARTS) } else { (0, 0) };
-    superblock.incompatible.set(word_of(options.features) | several);
+    let header = if parts > 1 { PART_HEADER_LEN } else { 0 };
     superblock.secret = options.secret;
     superblock.boot_id = options.boot_id;
     superblock.pool_len.set(len);
@@ -183,8 +179,6 @@ pub(super) fn verify(superblock: &Superblock) -> Result<(), SpaceError> {
     )?;
     rule(superblock.pool_count.get() <= MAX_POOLS as u32, "there are more than 8 object pools")?;
 
-    let several = superblock.extent_count.get() > 1;
-    rule(superblock.has_parts() == several, "the number of extents and that of parts differ")?;
     let mut ranges: Vec<Range<u64>> = Vec::new();
     ranges.push(0..SUPERBLOCK_END);
     ranges.extend(part_header::places(superblock).map(|(_, at)| at..at + PART_HEADER_LEN));

@@ -7,7 +7,6 @@ fn options(zone_size: u64, pools: &[PoolSpec]) -> FormatOptions {
         zone_size,
         design: 0,
         settings: [0; SETTINGS_LEN],
-        features: &[],
         pools: pools.to_vec(),
         free_list: FreeListKind::Persistent,
         secret: [1; 32],

@@ -39,7 +39,6 @@
 
 mod audit;
 mod error;
-mod feature;
 mod free_list;
 mod handle;
 mod kept_storage;
@@ -55,7 +54,6 @@ mod zone_pool;
 
 pub use audit::{PoolAudit, SpaceAudit};
 pub use error::{Shortage, SpaceError};
-pub use feature::Feature;
 pub use free_list::FreeListKind;
 pub use handle::Space;
 pub use layout::{FormatOptions, PoolSpec};

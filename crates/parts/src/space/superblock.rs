@@ -6,15 +6,14 @@
 //! and the check word always covers the whole copy. So any release can tell a newer pool from a damaged one.
 
 use super::error::SpaceError;
-use super::feature::{Feature, PARTS, word_of};
 use super::free_list::FreeListKind;
 use quipu_medium::Region;
 use twox_hash::XxHash3_64;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// Version of the format that this release writes, and the newest that it reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// Version of the format that this release writes, and the only one that it reads.
+pub const FORMAT_VERSION: u32 = 2;
 /// Bytes of settings that the superblock keeps for the store, which this module does not read.
 pub const SETTINGS_LEN: usize = 128;
 
@@ -28,12 +27,6 @@ pub(super) const MAX_POOLS: usize = 8;
 const MAGIC: [u8; 8] = *b"QUIPU\r\n\x1a";
 const STATE_CLEAN: u32 = 1;
 const STATE_UNCLEAN: u32 = 2;
-const KNOWN_INCOMPATIBLE: u64 = word_of(Feature::ALL) | PARTS;
-const KNOWN_READ_ONLY_COMPATIBLE: u64 = MARKS_GIVEN_UP;
-/// A read-only-compatible feature. Segments of the run [`Superblock::marked_from`] and of later ones are
-/// marked in their headers when they are freed, and a close writes a digest of the headers of all zones. A
-/// release that does not know the feature would do neither.
-const MARKS_GIVEN_UP: u64 = 1;
 
 /// One copy of the superblock. The public fields belong to the store; geometry is fixed when the pool is
 /// created.
@@ -46,12 +39,6 @@ pub struct Superblock {
     /// Number of the design whose data the pool holds.
     pub design: U32,
     pub(super) generation: U64,
-    /// Features that any release may ignore.
-    pub compatible: U64,
-    /// Features that a release may ignore if it only reads.
-    pub read_only_compatible: U64,
-    /// [Features](Feature) that a release must know to touch the pool at all.
-    pub incompatible: U64,
     pub(super) pool_len: U64,
     pub(super) zone_size: U64,
     pub(super) zone_count: U32,
@@ -70,11 +57,10 @@ pub struct Superblock {
     pub(super) extent_count: U32,
     pub(super) pool_count: U32,
     pub(super) zones_digest: U64,
+    pub(super) headers_digest: U64,
     /// The checkpoint of the last clean close; see [`Superblock::checkpoint`].
     pub checkpoint: CheckpointEntry,
-    pub(super) marked_from: U64,
-    pub(super) headers_digest: U64,
-    pub(super) reserved_b: [u8; 168],
+    pub(super) reserved_b: [u8; 200],
     pub(super) extents: [ExtentEntry; MAX_EXTENTS],
     pub(super) pools: [PoolEntry; MAX_POOLS],
     pub(super) reserved_c: [u8; 2432],
@@ -142,9 +128,8 @@ const _: () = {
     assert!(offset_of!(Superblock, magic) == 8);
     assert!(offset_of!(Superblock, version) == 16);
     assert!(offset_of!(Superblock, generation) == 24);
-    assert!(offset_of!(Superblock, clock_ceiling) == 88);
-    assert!(offset_of!(Superblock, checkpoint) == 296);
-    assert!(offset_of!(Superblock, marked_from) == 328);
+    assert!(offset_of!(Superblock, clock_ceiling) == 64);
+    assert!(offset_of!(Superblock, checkpoint) == 280);
     assert!(offset_of!(Superblock, extents) == 512);
     assert!(offset_of!(Superblock, pools) == 1152);
 };
@@ -220,23 +205,9 @@ impl Superblock {
         (self.is_clean() && entry.len.get() != 0 && entry.run == self.run).then_some(entry)
     }
 
-    /// The first run whose segments are marked when they are freed, if there was one.
-    pub(crate) fn marked_from(&self) -> Option<u64> {
-        (self.read_only_compatible.get() & MARKS_GIVEN_UP != 0).then_some(self.marked_from.get())
-    }
-
-    /// Makes segments of this run and all later ones be marked when they are freed. Only the first call has
-    /// an effect.
-    pub(crate) fn mark_from(&mut self, run: u64) {
-        if self.marked_from().is_none() {
-            self.read_only_compatible.set(self.read_only_compatible.get() | MARKS_GIVEN_UP);
-            self.marked_from.set(run);
-        }
-    }
-
-    /// The read-only-compatible features that this release does not know.
-    pub(super) fn unknown_when_writing(&self) -> u64 {
-        self.read_only_compatible.get() & !KNOWN_READ_ONLY_COMPATIBLE
+    /// Whether the pool has several parts.
+    pub fn has_parts(&self) -> bool {
+        self.extent_count.get() > 1
     }
 
     /// Fills in magic and check word, ready to be written.
@@ -324,12 +295,12 @@ pub(super) fn newest(region: &Region) -> Result<Found, SpaceError> {
             Some(offset) => SpaceError::Damaged { what: "the superblock, in both copies,", offset },
         });
     };
-    if superblock.version() > FORMAT_VERSION {
-        return Err(SpaceError::NewerFormat { version: superblock.version(), known: FORMAT_VERSION });
-    }
-    let unknown = superblock.incompatible.get() & !KNOWN_INCOMPATIBLE;
-    if unknown != 0 {
-        return Err(SpaceError::UnknownFeatures { bits: unknown });
+    match superblock.version() {
+        FORMAT_VERSION => {}
+        version if version > FORMAT_VERSION => {
+            return Err(SpaceError::NewerFormat { version, known: FORMAT_VERSION });
+        }
+        version => return Err(SpaceError::OlderFormat { version, known: FORMAT_VERSION }),
     }
     Ok(Found { superblock, copy, other_lost: valid < COPY_OFFSETS.len() })
 }

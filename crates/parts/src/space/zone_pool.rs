@@ -3,8 +3,7 @@
 //!
 //! Each extent has its own zone table and its own list, so the allocations of a node neither touch the memory
 //! of another node nor wait for its lock. A table entry holds the index word and the location word of a zone.
-//! In format version 1 zones do not move, and open refuses any other location. A release that moves zones
-//! will say so by an incompatible feature bit.
+//! Zones do not move, and open refuses any other location.
 
 use super::error::{Shortage, SpaceError};
 use super::free_list::{FreeList, FreeListKind, Words};

@@ -12,7 +12,6 @@ fn options(free_list: FreeListKind, object_size: u64) -> FormatOptions {
         zone_size: 16 << 10,
         design: 0,
         settings: [0; SETTINGS_LEN],
-        features: &[],
         pools: vec![PoolSpec { id: 1, object_size, count: 20 }],
         free_list,
         secret: [1; 32],

@@ -25,7 +25,6 @@ fn options(free_list: FreeListKind) -> FormatOptions {
         zone_size: 8 << 10,
         design: 1,
         settings: [0; SETTINGS_LEN],
-        features: &[],
         pools: vec![PoolSpec { id: 1, object_size: 64, count: OBJECTS }],
         free_list,
         secret: [1; 32],

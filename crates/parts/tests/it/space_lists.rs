@@ -18,7 +18,6 @@ fn options(free_list: FreeListKind, count: u64) -> FormatOptions {
         zone_size: 4096,
         design: 0,
         settings: [0; SETTINGS_LEN],
-        features: &[],
         pools: vec![PoolSpec { id: 1, object_size: 64, count }],
         free_list,
         secret: [1; 32],

@@ -19,7 +19,6 @@ fn nanoseconds_of_an_allocation() {
                 zone_size: 16 << 10,
                 design: 0,
                 settings: [0; SETTINGS_LEN],
-                features: &[],
                 pools: vec![PoolSpec { id: 1, object_size, count: OBJECTS }],
                 free_list,
                 secret: [1; 32],

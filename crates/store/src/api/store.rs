@@ -394,7 +394,6 @@ fn create(region: Region, folder: Option<PathBuf>, options: &Options) -> Result<
         zone_size,
         design: design.id(),
         settings: (design.recipe().remember)(options, &pool),
-        features: design.can().features,
         pools: (design.recipe().object_pools)(&pool),
         free_list: options.free_list,
         secret,
@@ -451,7 +450,6 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
     {
         return Err(Error::OtherDesign { found: design.to_string(), asked: asked.to_string() });
     }
-    superblock.require(design.can().features)?;
     if !is_zone_size(superblock.zone_size()) {
         return Err(SpaceError::Geometry { what: "the zone size is none that a store creates" }.into());
     }

@@ -101,7 +101,6 @@ impl<I: Index> LogParts<I> {
             large_values: !I::DURABLE,
             value_zones: !I::DURABLE,
             index_in_pool: I::DURABLE,
-            features: I::FEATURES,
             pools_below: Reference::reach(I::WORD_BITS),
             least_zone: LEAST_ZONE,
             checkpoints: self.checkpoints.is_some(),

@@ -130,7 +130,6 @@ mod tests {
             zone_size: 16 << 10,
             design: 1,
             settings: [0; _],
-            features: &[],
             pools: Vec::new(),
             free_list: FreeListKind::Persistent,
             secret: [1; 32],

@@ -17,7 +17,6 @@ use quipu_parts::heap::Clock;
 use quipu_parts::heap::slots::{Damage, Neighbor, SlotHeap};
 use quipu_parts::index::cceh::{CcehIndex, CcehSettings, DramNodes, NodeMemory, PmNodes};
 use quipu_parts::record::Certifier;
-use quipu_parts::space::Feature;
 use std::sync::Arc;
 
 /// The choices of a design for a slot store.
@@ -53,7 +52,6 @@ impl SlotParts {
         Capabilities {
             large_values: true,
             has_blocks: true,
-            features: &[Feature::CHECKED_USED],
             // An offset has room for the number of any block.
             pools_below: u64::MAX,
             least_zone: LEAST_ZONE,

@@ -1,7 +1,5 @@
 //! [`Design`], by its number, and its description. The designs themselves are in `designs`.
 
-use quipu_parts::space::Feature;
-
 /// A design that a pool can be created with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Design(
@@ -46,8 +44,6 @@ pub struct Capabilities {
     pub has_blocks: bool,
     /// Whether its index is always in the pool, and trusted at open.
     pub index_in_pool: bool,
-    /// How the bytes of its parts differ from the first form of the format.
-    pub(crate) features: &'static [Feature],
     /// Its pools are smaller than this, since words of its index name no place beyond.
     pub pools_below: u64,
     /// Smallest default size of a zone.
@@ -100,7 +96,6 @@ impl Capabilities {
         value_zones: false,
         has_blocks: false,
         index_in_pool: false,
-        features: &[],
         pools_below: u64::MAX,
         least_zone: 64 << 10,
         checkpoints: false,

@@ -17,7 +17,7 @@ use quipu_parts::index::fastfair::FastFairIndex;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
 use quipu_parts::index::masstree::Masstree;
 use quipu_parts::index::{InPool, PmWords};
-use quipu_parts::space::{FormatOptions, Space};
+use quipu_parts::space::Space;
 use std::sync::Arc;
 
 /// Zones of a pool besides those for records: the format, and those that an index begins with.
@@ -129,9 +129,8 @@ impl HouseIndex {
         settings: I::Settings,
     ) -> Result<I, BenchError> {
         const CREATE: &str = "create";
-        let format = FormatOptions { features: I::FEATURES, ..format_of_parts(region, zone_size) };
-        let space =
-            Space::format(region.clone(), &format).map_err(BenchError::refused(self.name(), CREATE))?;
+        let space = Space::format(region.clone(), &format_of_parts(region, zone_size))
+            .map_err(BenchError::refused(self.name(), CREATE))?;
         I::create(Arc::new(space), settings, 0, |_| ()).map_err(BenchError::refused(self.name(), CREATE))
     }
 }

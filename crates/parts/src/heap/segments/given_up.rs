@@ -14,9 +14,7 @@
 //! | its check is complemented | a crash came before the bit was cleared: it is freed | a freed segment |
 //!
 //! A free zone with a header that proves itself, and without a record, was being opened at a crash. With a
-//! record, the table is damaged, or a crash of the system lost a newer page of it. An earlier release freed
-//! segments without complementing the check. The superblock remembers the first run that does, and only
-//! segments from that run on are judged.
+//! record, the table is damaged, or a crash of the system lost a newer page of it.
 
 use super::header::{FIRST_RECORD, Role, SegmentHeader};
 use super::log::LogHeap;
@@ -51,18 +49,17 @@ impl LogHeap {
     /// of a crash of the system that the durability does not cover. The caller has taken no zone yet, and
     /// nobody appends to one.
     pub fn orphans(&self) -> Vec<ZoneId> {
-        let Some(from) = self.space().superblock().marked_from() else { return Vec::new() };
         let zones = (0..self.space().zone_count()).map(ZoneId);
-        zones.filter(|zone| !self.space().check_zone(*zone) && self.is_orphan(*zone, from)).collect()
+        zones.filter(|zone| !self.space().check_zone(*zone) && self.is_orphan(*zone)).collect()
     }
 
-    fn is_orphan(&self, zone: ZoneId, from: u64) -> bool {
+    fn is_orphan(&self, zone: ZoneId) -> bool {
         let start = self.space().zone_offset(zone);
         if start + FIRST_RECORD > self.region().len() || !self.region().has_data(start, FIRST_RECORD) {
             return false;
         }
         let header = self.header_of(zone);
-        if header.run() < from || !header.is_valid(self.certifier(), Role::Segment, zone) {
+        if !header.is_valid(self.certifier(), Role::Segment, zone) {
             return false;
         }
         let len = self.space().zone_size();

@@ -102,10 +102,6 @@ impl SegmentHeader {
         self.says(Role::Segment, zone) && self.check.get() == !self.expected_check(certifier)
     }
 
-    pub(super) fn run(&self) -> u64 {
-        self.run.get()
-    }
-
     /// Whether the header names this role and this zone, without proof.
     pub(in crate::heap) fn says(&self, role: Role, zone: ZoneId) -> bool {
         self.magic == role.magic() && self.zone.get() == zone.0

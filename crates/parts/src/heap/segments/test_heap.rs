@@ -17,7 +17,6 @@ pub(in crate::heap) fn heap_on(region: Region) -> LogHeap {
         zone_size: 16 << 10,
         design: 1,
         settings: [0; _],
-        features: &[],
         pools: Vec::new(),
         free_list: FreeListKind::Persistent,
         secret: [1; 32],

@@ -272,7 +272,6 @@ mod tests {
             zone_size: 16 << 10,
             design: 2,
             settings: [0; _],
-            features: &[],
             pools: Vec::new(),
             free_list: FreeListKind::Volatile,
             secret: [1; 32],

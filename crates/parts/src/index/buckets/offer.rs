@@ -13,7 +13,7 @@ use crate::index::chain::damaged;
 use crate::index::words::Words;
 use crate::index::{Index, IndexError, IndexGrowth, IndexStats, Key, Records, Repointed};
 use crate::record::Certifier;
-use crate::space::{Feature, ZoneId};
+use crate::space::ZoneId;
 use quipu_medium::{LINE, WORD};
 use std::sync::atomic::Ordering;
 
@@ -28,7 +28,6 @@ impl<W: Words, L: Locking> Index for BucketIndex<W, L> {
     const NEVER_FAILS: bool = false;
     const HINTS: bool = false;
     const FINGERPRINT: u64 = FINGERPRINT;
-    const FEATURES: &'static [Feature] = &[Feature::MARKED_BUCKETS];
 
     type Cursor = BucketCursor;
     type Unflushed = Unflushed;

@@ -220,7 +220,6 @@ mod tests {
             zone_size: 4 << 10,
             design: 1,
             settings: [0; SETTINGS_LEN],
-            features: &[],
             pools: vec![],
             free_list: FreeListKind::Volatile,
             secret: [3; 32],

@@ -12,7 +12,7 @@ use crate::epoch::{Guard, Participant};
 use crate::index::hint::Hint;
 use crate::index::words::Words;
 use crate::index::{BothWays, InOrder, Index, IndexError, IndexGrowth, IndexStats, Key, Records, Repointed};
-use crate::space::{Feature, ZoneId};
+use crate::space::ZoneId;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
@@ -21,7 +21,6 @@ impl<W: Words> Index for FastFairIndex<W> {
     const DURABLE: bool = true;
     const NEVER_FAILS: bool = false;
     const HINTS: bool = true;
-    const FEATURES: &'static [Feature] = &[Feature::MARKED_NODES, Feature::CHECKED_CHILDREN];
 
     type Cursor = ScanCursor;
     type Unflushed = Unflushed;

@@ -16,7 +16,6 @@ pub fn format_with(region: Region, zone_size: u64, pools: Vec<PoolSpec>) -> Arc<
         zone_size,
         design: 1,
         settings: [0; SETTINGS_LEN],
-        features: &[],
         pools,
         free_list: FreeListKind::Volatile,
         secret: [3; 32],

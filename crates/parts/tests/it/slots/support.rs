@@ -40,7 +40,6 @@ pub fn space(region: &Region, zone_size: u64) -> Space {
         zone_size,
         design: 2,
         settings: [0; _],
-        features: &[],
         pools: Vec::new(),
         free_list: FreeListKind::Volatile,
         secret: [1; 32],
