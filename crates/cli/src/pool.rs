@@ -58,7 +58,16 @@ pub fn read_in_order<T>(
 /// the work counts more than one of the close. Every record that is read is proved. Records that recovery did
 /// not find are told on standard error: the next open knows nothing of it. Every failure names the pool.
 pub fn with<T>(pool: &PoolChoice, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
-    run(pool, work, |pool| open_with(pool, &pool.options().verify_reads(true)))
+    with_options(pool, pool.options(), work)
+}
+
+/// As [`with`], with these options.
+pub fn with_options<T>(
+    pool: &PoolChoice,
+    options: Options,
+    work: impl FnOnce(&mut Store) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    run(pool, work, |pool| open_with(pool, &options.verify_reads(true)))
 }
 
 fn run<T>(

@@ -120,6 +120,12 @@ impl Region {
         self.simulator().map_or_else(map::now, |sim| sim.now())
     }
 
+    /// Milliseconds of a clock that never goes back, for waits and paces; on the simulator, the latest time
+    /// that was [set](Sim::set_now).
+    pub fn ticks(&self) -> u64 {
+        self.simulator().map_or_else(map::ticks, |sim| sim.ticks())
+    }
+
     /// Lets this thread rest for so many microseconds; on the simulator, lets another one run.
     pub fn pause(&self, microseconds: u64) {
         match self.simulator() {

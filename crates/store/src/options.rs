@@ -53,6 +53,7 @@ pub struct Options {
     pub(crate) recovery_threads: usize,
     pub(crate) verify: bool,
     pub(crate) accept_damage: bool,
+    pub(crate) reset_expiry: bool,
     pub(crate) verify_reads: bool,
     pub(crate) levels: Levels,
     pub(crate) levels_of_damaged: Levels,
@@ -173,6 +174,14 @@ impl Options {
     /// ever, and so is one of `xp`: all its writes have one order, of which nothing can be given up.
     pub fn accept_damage(self, accepts: bool) -> Options {
         Options { accept_damage: accepts, ..self }
+    }
+
+    /// Whether to set the clock by which values expire back to the system's. That clock never goes back by
+    /// itself, so that no expired value returns: after the system's clock was wrong by years, values put for
+    /// an hour would last for years ([`RecoveryReport::expiry_ahead`](crate::RecoveryReport::expiry_ahead)).
+    /// Values that expired meanwhile may be there again. Default: no.
+    pub fn reset_expiry(self, resets: bool) -> Options {
+        Options { reset_expiry: resets, ..self }
     }
 
     /// Whether a read or an iteration proves each record before it answers. A damaged record is then
@@ -380,6 +389,7 @@ impl Default for Options {
             recovery_threads: processors,
             verify: false,
             accept_damage: false,
+            reset_expiry: false,
             verify_reads: false,
             levels: Levels::default(),
             levels_of_damaged: Levels::default(),

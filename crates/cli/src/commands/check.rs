@@ -11,6 +11,7 @@ use quipu::{
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Exit codes:
@@ -55,6 +56,8 @@ pub struct Args {
     json: bool,
 }
 
+/// From here on it is told that the clock of expiry is ahead of the system's.
+const FAR_AHEAD: Duration = Duration::from_secs(600);
 /// Lost keys and damaged places that are listed before the rest is only counted.
 const LISTED: usize = 20;
 
@@ -232,6 +235,13 @@ pub fn missed(recovery: &RecoveryReport) -> Vec<String> {
     let mut lines = listed("lost", &recovery.lost);
     lines.extend(lost_lines(&recovery.lost_keys));
     lines.extend(listed("lost or never finished", &recovery.torn));
+    if recovery.expiry_ahead >= FAR_AHEAD {
+        lines.push(format!(
+            "the clock by which values expire is {:.1} hours ahead of the system's, which was set back or was wrong; no value \
+             expires until the system's clock has come there; `quipu sync POOL --reset-expiry` sets it back",
+            recovery.expiry_ahead.as_secs_f64() / 3600.0
+        ));
+    }
     lines
 }
 

@@ -10,6 +10,7 @@ const EXAMPLES: &str = "\
 Examples:
   quipu sync animals.pool
   quipu sync animals.pool --json
+  quipu sync animals.pool --reset-expiry
 
 Fields of the JSON object: pool, medium, survives (process_crash, os_crash, power_loss: of later writes).";
 
@@ -24,6 +25,10 @@ Fields of the JSON object: pool, medium, survives (process_crash, os_crash, powe
 pub struct Args {
     #[command(flatten)]
     pool: PoolChoice,
+    /// Set the clock by which values expire back to the system's, after the system's was wrong. Values that
+    /// have expired by the wrong clock may be there again.
+    #[arg(long)]
+    reset_expiry: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -32,10 +37,11 @@ pub struct Args {
 impl Args {
     /// Recovers the pool, if that is due, and writes it back.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let statement = pool::with(&self.pool, |store| {
-            store.sync()?;
-            Ok(store.statement())
-        })?;
+        let statement =
+            pool::with_options(&self.pool, self.pool.options().reset_expiry(self.reset_expiry), |store| {
+                store.sync()?;
+                Ok(store.statement())
+            })?;
         if self.json {
             output::json_line(&json!({
                 "pool": self.pool.path.display().to_string(),

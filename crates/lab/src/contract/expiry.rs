@@ -99,6 +99,56 @@ pub(super) fn what_has_expired_is_absent(fixture: &Fixture) -> Outcome {
     Ok(())
 }
 
+/// A value that has expired stays away when the clock is set back: in this handle, over a close and a crash.
+pub(super) fn time_does_not_go_back(fixture: &Fixture) -> Outcome {
+    const HOUR: u64 = 3_600_000;
+    let mut store = fixture.create()?;
+    let Some(start) = fixture.set_clock(|now| now) else { return Ok(()) };
+    for ending in Ending::ALL {
+        fixture.set_clock(|_| start);
+        let mut client = store.client();
+        client.put_until(b"asked", b"value", start + HOUR)?;
+        client.put_until(b"unasked", b"value", start + HOUR)?;
+        client.put_until(b"later", b"value", start + 3 * HOUR)?;
+        fixture.set_clock(|_| start + 2 * HOUR);
+        assert_eq!(client.get(b"asked")?, None);
+        fixture.set_clock(|_| start);
+        for key in [&b"asked"[..], b"unasked"] {
+            assert_eq!(client.get(key)?, None, "in this handle");
+        }
+        // By this clock two hours have passed.
+        client.put_for(b"lasts", b"value", Duration::from_millis(HOUR))?;
+        drop(client);
+        store = fixture.reopen(store, ending)?;
+        let ahead = store.recovery().expiry_ahead.as_millis() as u64;
+        assert!((2 * HOUR..=2 * HOUR + 1000).contains(&ahead), "{ahead}");
+        client = store.client();
+        for key in [&b"asked"[..], b"unasked"] {
+            assert_absent(&mut client, key)?;
+        }
+        for key in [&b"later"[..], b"lasts"] {
+            assert_eq!(client.get(key)?.as_deref(), Some(&b"value"[..]), "{ending:?}");
+        }
+        // An operator may set it back.
+        drop(client);
+        store.close()?;
+        store = fixture.open_with(|options| options.reset_expiry(true))?;
+        assert!(store.recovery().expiry_ahead.is_zero());
+        let mut client = store.client();
+        client.put_until(b"fresh", b"value", start + HOUR)?;
+        assert_eq!(client.get(b"fresh")?.as_deref(), Some(&b"value"[..]));
+        fixture.set_clock(|_| start + 9 * HOUR);
+        for key in [&b"fresh"[..], b"later", b"lasts"] {
+            assert_eq!(client.get(key)?, None);
+        }
+        drop(client);
+        store.close()?;
+        fixture.set_clock(|_| start);
+        store = fixture.open_with(|options| options.reset_expiry(true))?;
+    }
+    Ok(())
+}
+
 /// Records expire while nobody looks, and the pool can be filled with them for ever.
 pub(super) fn space_of_what_expires_comes_back(fixture: &Fixture) -> Outcome {
     const LIFE: Duration = Duration::from_millis(40);

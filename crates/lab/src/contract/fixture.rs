@@ -97,9 +97,15 @@ impl Fixture {
 
     /// Opens the pool.
     pub fn open(&self) -> Result<Store, Error> {
+        self.open_with(|options| options)
+    }
+
+    /// Opens the pool with further options.
+    pub fn open_with(&self, with: impl FnOnce(Options) -> Options) -> Result<Store, Error> {
+        let options = with(self.options.clone());
         match &self.place {
-            Place::Memory(region) => Store::open_on(region.clone(), &self.options),
-            Place::File(path) => Store::open(path, &self.options),
+            Place::Memory(region) => Store::open_on(region.clone(), &options),
+            Place::File(path) => Store::open(path, &options),
         }
     }
 
@@ -121,6 +127,15 @@ impl Fixture {
         } else {
             std::thread::sleep(time);
         }
+    }
+
+    /// Sets the clock, in milliseconds since 1970, and returns what it was; `None` where it cannot be set.
+    pub fn set_clock(&self, time: impl FnOnce(u64) -> u64) -> Option<u64> {
+        let Place::Memory(region) = &self.place else { return None };
+        let sim = region.simulator()?;
+        let was = sim.now();
+        sim.set_now(time(was));
+        Some(was)
     }
 
     /// The pool's file, where it has one.

@@ -83,6 +83,7 @@ pub const CHECKS: &[Check] = checks! {
     batches::batches_do_not_mix on 4 * MIB, 64 * KIB, if |can| can.batches;
     expiry::what_has_expired_is_absent on 4 * MIB, 64 * KIB, if |can| can.expiry;
     expiry::an_update_sees_and_sets_the_time on 4 * MIB, 64 * KIB, if |can| can.expiry;
+    expiry::time_does_not_go_back on 2 * MIB, 16 * KIB, if |can| can.expiry;
     expiry::space_of_what_expires_comes_back on 4 * MIB, 64 * KIB, if |can| can.expiry;
     limits::sizes_up_to_the_limits_are_kept on 8 * MIB, 64 * KIB;
     limits::sizes_up_to_the_limits_are_kept_with_small_zones on 4 * MIB, 16 * KIB;

@@ -26,4 +26,4 @@ pub use huge::prefer_huge_pages;
 pub use kind::{MediumKind, Pages};
 pub use mapping::{Claim, Mapping};
 pub use probe::{Probe, probe};
-pub(crate) use system::{boot_id, entropy, now, pause};
+pub(crate) use system::{boot_id, entropy, now, pause, ticks};

@@ -4,6 +4,7 @@
 //! They come through the region so that a simulated run can replay them.
 
 use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -32,6 +33,12 @@ pub(crate) fn pause(microseconds: u64) {
 /// Milliseconds since 1970, by the system's clock.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Milliseconds of the monotonic clock, which begins about when the system does.
+pub(crate) fn ticks() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }
 
 /// Fills `out` with unpredictable bytes.

@@ -31,8 +31,9 @@ pub struct Sim {
     observer: ObserverSlot,
     /// Calls of `reserve` that still succeed.
     reserves_left: AtomicU64,
-    /// The time of the clock.
+    /// The time of the clock, and the latest that it ever had.
     now: AtomicU64,
+    latest: AtomicU64,
 }
 
 /// The time at which the clock of a machine starts, in milliseconds since 1970. It stands until it is set.
@@ -78,6 +79,7 @@ impl Sim {
             observer: ObserverSlot::new(),
             reserves_left: AtomicU64::new(u64::MAX),
             now: AtomicU64::new(START_OF_TIME),
+            latest: AtomicU64::new(START_OF_TIME),
         }
     }
 
@@ -157,6 +159,12 @@ impl Sim {
     /// Sets the clock.
     pub fn set_now(&self, milliseconds: u64) {
         self.now.store(milliseconds, Ordering::Relaxed);
+        self.latest.fetch_max(milliseconds, Ordering::Relaxed);
+    }
+
+    /// The latest time that the clock has had.
+    pub fn ticks(&self) -> u64 {
+        self.latest.load(Ordering::Relaxed)
     }
 
     /// Fills `out` with seeded randomness.

@@ -1,6 +1,7 @@
 //! [`Space`]: a pool, opened.
 
 use super::error::SpaceError;
+use super::expiry_clock::ExpiryClock;
 use super::free_list::{FreeList, FreeListKind};
 use super::layout::{self, FormatOptions};
 use super::object_pool::{self, ObjectPool};
@@ -19,6 +20,7 @@ pub struct Space {
     current: SpinLock<Current>,
     pub(super) zones: ZonePool,
     pub(super) pools: Vec<ObjectPool>,
+    pub(super) expiry: ExpiryClock,
     /// Bytes of a zone that an index uses, if not all.
     index_limit: u64,
 }
@@ -113,7 +115,7 @@ impl Space {
         region.persist(COPY_OFFSETS[found.copy], COPY_LEN);
         let was_clean = superblock.is_clean();
         let superblock_copy_lost = found.other_lost;
-        let space = Space::assemble(region, claim, superblock, found.copy);
+        let space = Space::assemble(region, claim, superblock, found.copy, true);
         space.compare_digest()?;
         let committed = |list: &FreeList| list.count() - list.free();
         let recovery = SpaceRecovery {
@@ -149,16 +151,18 @@ impl Space {
         }
         wrong.extend(part_header::verify(&region, &superblock, found.other_lost).err());
         wrong.extend(verify_metadata(&region, &superblock).filter_map(Result::err));
-        let space = Space::assemble(region, claim, superblock, found.copy);
+        let space = Space::assemble(region, claim, superblock, found.copy, false);
         wrong.extend(space.compare_digest().err());
         Ok((space, wrong))
     }
 
-    fn assemble(region: Region, claim: Claim, superblock: Superblock, copy: usize) -> Space {
+    fn assemble(region: Region, claim: Claim, superblock: Superblock, copy: usize, is_sound: bool) -> Space {
         let pools = superblock.pools().iter().map(|entry| ObjectPool::open(&region, entry)).collect();
         let zones = ZonePool::open(&region, &superblock);
+        let may_raise = is_sound && !region.is_read_only();
+        let expiry = ExpiryClock::new(superblock.expiry_mark.get(), may_raise);
         let current = SpinLock::new(Current { superblock, copy });
-        Space { region, _claim: claim, current, zones, pools, index_limit: u64::MAX }
+        Space { region, _claim: claim, current, zones, pools, expiry, index_limit: u64::MAX }
     }
 
     /// Whether the same zones are in use as when the pool was closed.
@@ -204,9 +208,11 @@ impl Space {
     pub fn update_superblock(&self, change: impl FnOnce(&mut Superblock)) {
         let mut current = self.current.lock();
         let mut next = current.superblock.clone();
+        let mark = self.expiry.next_mark(next.expiry_mark.get(), self.region.now());
+        next.expiry_mark.set(mark);
         change(&mut next);
         next.generation.set(current.superblock.generation() + 1);
-        if next.is_clean() {
+        if next.is_clean() && !current.superblock.is_clean() {
             next.zones_digest.set(self.zones_digest());
             next.headers_digest.set(self.headers_digest());
             // Get and Release leave the links in the caches.

@@ -39,6 +39,7 @@
 
 mod audit;
 mod error;
+mod expiry_clock;
 mod free_list;
 mod handle;
 mod kept_storage;

@@ -60,7 +60,9 @@ pub struct Superblock {
     pub(super) headers_digest: U64,
     /// The checkpoint of the last clean close; see [`Superblock::checkpoint`].
     pub checkpoint: CheckpointEntry,
-    pub(super) reserved_b: [u8; 200],
+    /// The mark of the clock by which values expire, in milliseconds since 1970; 0 if none expires.
+    pub(super) expiry_mark: U64,
+    pub(super) reserved_b: [u8; 192],
     pub(super) extents: [ExtentEntry; MAX_EXTENTS],
     pub(super) pools: [PoolEntry; MAX_POOLS],
     pub(super) reserved_c: [u8; 2432],

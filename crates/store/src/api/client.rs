@@ -96,7 +96,7 @@ impl Client {
     /// ```
     pub fn put_for(&mut self, key: &[u8], value: &[u8], time: Duration) -> Result<(), Error> {
         let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let time = self.session.engine().region().now().saturating_add(milliseconds);
+        let time = self.session.engine().space().expiry_time().saturating_add(milliseconds);
         self.put_until(key, value, time)
     }
 

@@ -22,6 +22,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
 
 /// No pool counts this far. A superblock with such a number was not written by a store, and counting on would
 /// overflow.
@@ -428,8 +429,13 @@ fn open(
     let (mut space, found) = Space::examine(region)?;
     limit_index(&mut space, options);
     let how = How::Existing(Existing { holes, found, progress });
+    if options.reset_expiry {
+        space.reset_expiry();
+    }
+    let ahead = Duration::from_millis(space.expiry_ahead());
     let site = Site { space: space.into(), folder: folder.clone(), options, how };
-    let opened = (design.recipe().open)(site)?;
+    let mut opened = (design.recipe().open)(site)?;
+    opened.recovery.expiry_ahead = ahead;
     Ok(Store::of(opened, design, folder, options))
 }
 

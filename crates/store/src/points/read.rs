@@ -327,7 +327,7 @@ impl<I: Index> Core<I> {
 
     #[cold]
     pub(super) fn has_passed(&self, time: u64) -> bool {
-        time <= self.region().now()
+        self.heap.space().has_passed(time)
     }
 
     /// Shows the value of a key whose stripe is settled, whatever its record is.

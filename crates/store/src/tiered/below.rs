@@ -83,7 +83,7 @@ impl<I: InOrder> Tiers<I> {
         if head.kind != Kind::Value || list.is_some_and(|list| list.deletes(key, head.number, up_to)) {
             return Ok(Hit::Deleted);
         }
-        if head.expires != 0 && head.expires <= self.region().now() {
+        if head.expires != 0 && self.has_passed(head.expires) {
             return Ok(Hit::Expired(head.number));
         }
         Ok(Hit::Value(Found { value: value.into(), version: head.version, expires: head.expires }))

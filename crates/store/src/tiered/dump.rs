@@ -130,7 +130,7 @@ impl<I: InOrder> Tiers<I> {
         if let Err(Error::LevelsStopped { what }) = &dumped {
             *self.dumper.stopped.lock() = Some(what.clone());
         }
-        let failed = if dumped.is_err() { self.region().now() } else { 0 };
+        let failed = if dumped.is_err() { self.region().ticks() } else { 0 };
         self.dumper.failed.store(failed, Ordering::Relaxed);
         dumped
     }
@@ -188,11 +188,11 @@ impl<I: InOrder> Tiers<I> {
         let purge = self.purge_of(participant, table);
         let zones = self.zones_of(table, frozen.above..boundary);
         let held = self.log.heap().usage().of_all(zones.iter().copied(), purge.now);
-        self.dumper.pace.begin(zones.len() as u32, held.packed, purge.now);
+        self.dumper.pace.begin(zones.len() as u32, held.packed, self.region().ticks());
         let merged = self.merge_frozen(table);
         let write = |()| self.write_layer((table, &frozen, &zones), &**runs, purge, is_last);
         let parts = merged.and_then(write);
-        self.dumper.pace.end(self.region().now());
+        self.dumper.pace.end(self.region().ticks());
         self.publish(participant, table, (runs, parts?), boundary)?;
         self.gone.push(frozen);
         Ok(())

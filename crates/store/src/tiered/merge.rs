@@ -164,7 +164,7 @@ impl<I: InOrder> Sight<'_, I> {
     fn shows(&self, key: &[u8], number: u64, kind: Kind, expires: u64) -> bool {
         let list = self.table.ranges.get(self.guard);
         kind == Kind::Value
-            && (expires == 0 || expires > self.now)
+            && !(expires != 0 && self.tiers.has_passed_by(expires, self.now))
             && !list.is_some_and(|list| number != 0 && list.deletes(key, number, self.at))
     }
 }

@@ -112,7 +112,7 @@ impl<I: InOrder> Tiers<I> {
         {
             return Ok(Hit::Deleted);
         }
-        Ok(match self.value_of(guard, bytes, &version, || self.region().now())? {
+        Ok(match self.value_of(guard, bytes, &version, || self.expiry_time())? {
             Some(record) => Hit::Value(record),
             None if version.is_tombstone() => Hit::Deleted,
             None => Hit::Expired(version.number),
@@ -153,7 +153,7 @@ impl<I: InOrder> Tiers<I> {
             true => version.number.min(self.log.granted()?),
             false => version.number,
         };
-        let record = self.value_of(guard, key.bytes, &version, || self.region().now())?;
+        let record = self.value_of(guard, key.bytes, &version, || self.expiry_time())?;
         Ok((number, record.map(Found::from)))
     }
 
@@ -187,7 +187,8 @@ impl<I: InOrder> Tiers<I> {
         if record.kind != Kind::Value {
             return Err(self.names_no_record(version));
         }
-        Ok((record.expires == 0 || record.expires > now()).then_some(record))
+        let has_expired = record.expires != 0 && self.has_passed_by(record.expires, now());
+        Ok((!has_expired).then_some(record))
     }
 
     /// The record of a version; if reads are to prove, one that proves itself.
@@ -213,7 +214,23 @@ impl<I: InOrder> Tiers<I> {
     /// Whether a record has expired: it acts as a tombstone then.
     #[inline]
     pub(super) fn has_expired(&self, record: &RecordFound<'_>) -> bool {
-        record.expires != 0 && record.expires <= self.region().now()
+        record.expires != 0 && self.has_passed(record.expires)
+    }
+
+    #[cold]
+    pub(super) fn has_passed(&self, time: u64) -> bool {
+        self.log.heap().space().has_passed(time)
+    }
+
+    #[cold]
+    pub(super) fn has_passed_by(&self, time: u64, now: u64) -> bool {
+        self.log.heap().space().has_passed_by(time, now)
+    }
+
+    /// The time by which values expire.
+    #[cold]
+    pub(super) fn expiry_time(&self) -> u64 {
+        self.log.heap().space().expiry_time()
     }
 
     /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.

@@ -68,7 +68,7 @@ impl LevelsLeft {
     ) -> Result<u64, Error> {
         let LevelsLeft { of_tables, wrong } = self;
         let Some(remains) = of_tables.get(&table.subtable.created) else { return Ok(0) };
-        let (now, versions) = (tiers.region().now(), &table.view(guard).active.versions);
+        let (now, versions) = (tiers.expiry_time(), &table.view(guard).active.versions);
         let (mut keys, mut outcome, mut some) = (0, Ok(()), Vec::with_capacity(AT_ONCE));
         let mut copy = |record: LevelRecord| -> Result<(), Error> {
             let LevelRecord { key, head, .. } = &record;

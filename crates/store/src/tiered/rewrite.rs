@@ -304,7 +304,7 @@ impl<I: InOrder> Tiers<I> {
         let (end, heap, zones) = (memtable.end()?, self.log.heap(), memtable.zones());
         let zone_size = heap.space().zone_size();
         let capacity = zones.len() as u64 * zone_size;
-        let held = heap.usage().of_all(zones, self.region().now());
+        let held = heap.usage().of_all(zones, heap.space().expiry_time());
         let hides_nothing = if is_oldest { held.tombstones } else { 0 };
         let stays = held.records.saturating_sub(held.dead.max(held.expired) + hides_nothing);
         // Copies share headers and last lines, and leave a little at the ends of zones.

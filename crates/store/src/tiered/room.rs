@@ -85,7 +85,7 @@ impl<I: InOrder> Tiers<I> {
                 writer.unpaced += writer.item.len();
                 return self.dumper.pace.keep(self.region(), &mut writer.unpaced, used, all);
             }
-            if !self.dumper.has_failed(self.region().now()) {
+            if !self.dumper.has_failed(self.region().ticks()) {
                 let _ = self.dump_step();
             }
             let _ = self.compact_step(Compact::Due);
@@ -258,7 +258,7 @@ impl<I: InOrder> Tiers<I> {
         if self.merging != Merging::Direct {
             return Ok(());
         }
-        let (memtables, now) = (self.log.memtables(), self.region().now());
+        let (memtables, now) = (self.log.memtables(), self.expiry_time());
         for table in self.tables.all() {
             let own = |memtable: &&Arc<Memtable>| memtable.subtable() == table.subtable.created;
             let open = memtables.iter().filter(own).filter(|memtable| memtable.end().is_none());

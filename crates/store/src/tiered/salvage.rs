@@ -114,7 +114,7 @@ fn copy<I: InOrder>(
     let number_of = |reference| tiers.told_number(guard, reference);
     let noted = Noted::default();
     let mut look = Look { limit: AT_ONCE, up_to: u64::MAX, prefetch: |_| (), number_of, noted };
-    let now = tiers.region().now();
+    let now = tiers.expiry_time();
     let (mut found, mut keys, mut has_more) = (Vec::with_capacity(AT_ONCE), 0, true);
     while has_more {
         has_more = versions.next_in_order(guard, &mut scan, &mut look, |_, version| found.push(version))?;

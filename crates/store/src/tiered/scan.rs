@@ -61,7 +61,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
         from: Bound<Cow<'g, [u8]>>,
         to: Bound<Cow<'g, [u8]>>,
     ) -> Result<Scan<'g, I>, Error> {
-        let now = tiers.region().now();
+        let now = tiers.expiry_time();
         let snapshot = (at == NOW).then(|| tiers.snapshots.take(|| tiers.log.visible()));
         let at = snapshot.as_ref().map_or(at, Snapshot::number);
         // Behind the number: all items up to it are in a layer of this view, or on its levels.

@@ -1,6 +1,7 @@
 //! Results of opening, checking and salvaging a pool.
 
 use super::error::{Damage, DamagedPlace};
+use std::time::Duration;
 
 /// Findings and repairs of a recovery.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,9 @@ pub struct RecoveryReport {
     /// tells which. If too many bytes behind a place look like records, the search stops and the place
     /// extends to the end of the segment. Records in it may then be missing.
     pub torn: Vec<DamagedPlace>,
+    /// How far the clock by which values expire is ahead of the system's clock, which was set back or was
+    /// wrong ([`Options::reset_expiry`](crate::Options::reset_expiry)).
+    pub expiry_ahead: Duration,
 }
 
 /// Findings of a check.

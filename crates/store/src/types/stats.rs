@@ -138,10 +138,9 @@ impl StallCounts {
     /// Counts a write that found no room, and the duration of its `wait`.
     pub(crate) fn waiting<T>(&self, region: &Region, wait: impl FnOnce() -> T) -> T {
         self.stalled_writes.fetch_add(1, Ordering::Relaxed);
-        let begin = region.now();
+        let begin = region.ticks();
         let result = wait();
-        // The clock may be set back meanwhile.
-        self.stalled_ms.fetch_add(region.now().saturating_sub(begin), Ordering::Relaxed);
+        self.stalled_ms.fetch_add(region.ticks() - begin, Ordering::Relaxed);
         result
     }
 

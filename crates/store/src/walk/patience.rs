@@ -21,7 +21,7 @@ pub(crate) struct Patience<'s> {
 
 impl Patience<'_> {
     pub(crate) fn new(region: &Region) -> Patience<'_> {
-        Patience { region, began: region.now(), turns: 0, waiter: Waiter::default() }
+        Patience { region, began: region.ticks(), turns: 0, waiter: Waiter::default() }
     }
 
     /// Waits a turn; `false` if there is none left.
@@ -30,7 +30,7 @@ impl Patience<'_> {
         let lasts = match self.region.kind() {
             MediumKind::Sim => self.turns <= SIMULATED_TURNS,
             _ => {
-                let passed = self.region.now().checked_sub(self.began);
+                let passed = self.region.ticks().checked_sub(self.began);
                 self.turns <= LEAST_TURNS || passed.is_some_and(|passed| passed < PATIENCE_MILLISECONDS)
             }
         };

@@ -219,7 +219,11 @@ impl ChainLog {
             next += piece.chunk.records();
             let (spot, full) = tail.place(piece.chunk.len(), place.last);
             piece.spot = Some(spot);
-            self.heap.usage().note_written(spot.zone, &piece.chunk.counts());
+            let counts = piece.chunk.counts();
+            self.heap.usage().note_written(spot.zone, &counts);
+            if counts.expiring != 0 {
+                self.heap.space().note_expiring();
+            }
             if !tail.is_ready() {
                 needy = Some(piece.table);
             }

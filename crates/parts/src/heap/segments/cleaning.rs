@@ -20,7 +20,7 @@ impl LogHeap {
     /// others hold tombstones.
     pub fn candidates(&self) -> (Vec<Candidate>, u64) {
         let idle: Vec<ZoneId> = self.idle.lock().iter().map(|segment| segment.zone).collect();
-        let now = self.region().now();
+        let now = self.space.expiry_time();
         let candidate = |(zone, life), is_sealed: bool| {
             let RecordBytes { written, garbage, tombstones } = self.usage.of_zone(zone);
             // A record that expires may be superseded as well, and would then be counted twice.
@@ -66,7 +66,7 @@ impl LogHeap {
     /// records alone. No compaction frees more. `None` if that is unknown, since records have expired, or a
     /// segment is not surveyed.
     pub fn most_zones_for_puts(&self, len: u64) -> Option<u64> {
-        let now = self.region().now();
+        let now = self.space.expiry_time();
         let mut segments = self.lives.sealed().chain(self.lives.others());
         if self.unsurveyed().is_some() || segments.any(|(zone, _)| self.expiries.expired(zone, now) > 0) {
             return None;

@@ -451,7 +451,8 @@ impl LogHeap {
     /// Counts bytes of a record that expires, at a time in milliseconds since 1970.
     #[cold]
     pub fn note_expiring(&self, reference: Reference, len: u64, expires: u64) {
-        self.expiries.add(reference.zone(self.zone_shift), len, expires, self.region().now());
+        self.space.note_expiring();
+        self.expiries.add(reference.zone(self.zone_shift), len, expires, self.space.expiry_time());
     }
 
     /// Zones that may still be taken for this use.
