@@ -8,7 +8,7 @@ use crate::arch::{self, FlushKind, LINE};
 use crate::copy;
 use crate::durability::Statement;
 use crate::error::MediumError;
-use crate::map::{self, Claim, Mapping, MediumKind};
+use crate::map::{self, Claim, FileIdentity, Mapping, MediumKind};
 use crate::sim::Sim;
 use crate::witness::Witness;
 use std::sync::Arc;
@@ -112,6 +112,12 @@ impl Region {
     /// in between.
     pub fn boot_id(&self) -> [u8; 16] {
         self.simulator().map_or_else(map::boot_id, |sim| sim.boot_id())
+    }
+
+    /// The identity of the file behind the region, or behind its first part; `None` for a device and for
+    /// memory.
+    pub fn identity(&self) -> Option<FileIdentity> {
+        if self.simulator().is_some() { None } else { self.mapping.identity() }
     }
 
     /// Milliseconds since 1970, by the system's clock, which may be set back; on the simulator, the time of

@@ -53,6 +53,7 @@ pub struct Options {
     pub(crate) recovery_threads: usize,
     pub(crate) verify: bool,
     pub(crate) accept_damage: bool,
+    pub(crate) accept_copy: bool,
     pub(crate) reset_expiry: bool,
     pub(crate) verify_reads: bool,
     pub(crate) levels: Levels,
@@ -174,6 +175,14 @@ impl Options {
     /// ever, and so is one of `xp`: all its writes have one order, of which nothing can be given up.
     pub fn accept_damage(self, accepts: bool) -> Options {
         Options { accept_damage: accepts, ..self }
+    }
+
+    /// Whether to open a copy of a pool that was not closed. Such a copy is refused
+    /// ([`SpaceError::CopyOfOpen`](quipu_parts::space::SpaceError)), since a store that was open meanwhile
+    /// changes what is copied already. Accept it only if no process had the pool open while it was copied, as
+    /// after a kill: otherwise keys are lost without a word. Default: no.
+    pub fn accept_copy(self, accepts: bool) -> Options {
+        Options { accept_copy: accepts, ..self }
     }
 
     /// Whether to set the clock by which values expire back to the system's. That clock never goes back by
@@ -389,6 +398,7 @@ impl Default for Options {
             recovery_threads: processors,
             verify: false,
             accept_damage: false,
+            accept_copy: false,
             reset_expiry: false,
             verify_reads: false,
             levels: Levels::default(),

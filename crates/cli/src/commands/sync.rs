@@ -29,6 +29,10 @@ pub struct Args {
     /// have expired by the wrong clock may be there again.
     #[arg(long)]
     reset_expiry: bool,
+    /// Accept a copy of a pool that was not closed. Only where no process had the pool open while it was
+    /// copied: otherwise keys are lost without a word.
+    #[arg(long)]
+    accept_copy: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -37,11 +41,11 @@ pub struct Args {
 impl Args {
     /// Recovers the pool, if that is due, and writes it back.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let statement =
-            pool::with_options(&self.pool, self.pool.options().reset_expiry(self.reset_expiry), |store| {
-                store.sync()?;
-                Ok(store.statement())
-            })?;
+        let options = self.pool.options().reset_expiry(self.reset_expiry).accept_copy(self.accept_copy);
+        let statement = pool::with_options(&self.pool, options, |store| {
+            store.sync()?;
+            Ok(store.statement())
+        })?;
         if self.json {
             output::json_line(&json!({
                 "pool": self.pool.path.display().to_string(),

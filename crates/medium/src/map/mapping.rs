@@ -1,6 +1,7 @@
 //! [`Mapping`]: bytes of a medium mapped into this process, and the system calls on them.
 
 use super::device::PmDevice;
+use super::identity::FileIdentity;
 use super::kind::{MediumKind, Pages};
 use super::piece::{Backing, Piece};
 use crate::durability::Statement;
@@ -238,6 +239,11 @@ impl Mapping {
     /// See [`crate::Region::reads_take_storage`].
     pub(crate) fn reads_take_storage(&self) -> bool {
         self.pieces.iter().any(Piece::reads_take_storage)
+    }
+
+    /// See [`crate::Region::identity`].
+    pub(crate) fn identity(&self) -> Option<FileIdentity> {
+        self.pieces.first().and_then(Piece::identity)
     }
 
     /// See [`crate::Region::discard`].

@@ -11,6 +11,7 @@ mod create;
 mod device;
 mod filesystem;
 mod huge;
+mod identity;
 mod kind;
 mod lock;
 mod mapping;
@@ -23,6 +24,7 @@ mod system;
 
 pub use device::PmDevice;
 pub use huge::prefer_huge_pages;
+pub use identity::FileIdentity;
 pub use kind::{MediumKind, Pages};
 pub use mapping::{Claim, Mapping};
 pub use probe::{Probe, probe};

@@ -1,6 +1,7 @@
 //! [`Piece`]: what a stretch of a mapping lies on, and the system calls on that file.
 
 use super::filesystem::{is_tmpfs, parent};
+use super::identity::FileIdentity;
 use super::kind::MediumKind;
 use crate::error::MediumError;
 use crate::node::{Node, Span};
@@ -78,6 +79,11 @@ impl Piece {
     pub(super) fn file(&self) -> Option<&File> {
         let backing = self.backing.as_ref().filter(|backing| backing.kind != BackingKind::Device);
         backing.map(|backing| &backing.file)
+    }
+
+    /// See [`crate::Region::identity`].
+    pub(super) fn identity(&self) -> Option<FileIdentity> {
+        self.file().and_then(FileIdentity::of)
     }
 
     /// See [`crate::Region::reads_take_storage`].

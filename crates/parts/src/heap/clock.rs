@@ -130,7 +130,7 @@ impl Clock {
     fn approach(&self, space: &Space, number: u64) {
         let due = self.due.load(Ordering::Acquire);
         if number >= self.ceiling.load(Ordering::Acquire) {
-            self.raise(space, number, space.region().boot_id());
+            self.raise(space, number, true);
         } else if self.asked.swap(due, Ordering::Relaxed) != due
             && !self.helper.get().is_some_and(|helper| helper())
         {
@@ -142,7 +142,7 @@ impl Clock {
     pub fn raise_ahead(&self, space: &Space) {
         let next = self.next.0.load(Ordering::Relaxed);
         if next < self.ceiling.load(Ordering::Acquire) && next >= self.due.load(Ordering::Acquire) {
-            self.raise(space, next, space.region().boot_id());
+            self.raise(space, next, true);
         }
     }
 
@@ -154,25 +154,24 @@ impl Clock {
         self.ceiling.fetch_max(number + 1, Ordering::Release);
     }
 
-    /// Durably begins the run for recovery, if it has not begun. The boot id stays that of the crashed run
+    /// Durably begins the run for recovery, if it has not begun. Boot and device stay those of the crashed run
     /// until [`settled`](Clock::settled), so that an interrupted recovery finds the same excuse for lost
     /// pages again.
     pub fn begin(&self, space: &Space) {
         if !*self.begun.lock() {
-            self.raise(space, self.ceiling.load(Ordering::Acquire), space.superblock().boot_id);
+            self.raise(space, self.ceiling.load(Ordering::Acquire), false);
         }
     }
 
-    /// Recovery is over: from here on the pool's pages belong to this boot.
+    /// Recovery is over: from here on the pool's pages belong to this boot, device and file.
     pub fn settled(&self, space: &Space) {
-        let boot_id = space.region().boot_id();
-        if space.superblock().boot_id != boot_id {
-            space.update_superblock(|superblock| superblock.boot_id = boot_id);
+        if !space.superblock().is_noted(space.region()) {
+            space.update_superblock(|superblock| superblock.note_place(space.region()));
         }
     }
 
     #[cold]
-    fn raise(&self, space: &Space, number: u64, boot_id: [u8; 16]) {
+    fn raise(&self, space: &Space, number: u64, is_settled: bool) {
         let mut begun = self.begun.lock();
         if number < self.due.load(Ordering::Acquire) && *begun {
             return;
@@ -182,7 +181,9 @@ impl Clock {
             superblock.clock_ceiling.set(ceiling);
             if !*begun {
                 superblock.run.set(superblock.run.get() + 1);
-                superblock.boot_id = boot_id;
+                if is_settled {
+                    superblock.note_place(space.region());
+                }
                 superblock.set_clean(false);
             }
         });

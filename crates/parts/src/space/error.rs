@@ -24,9 +24,7 @@ pub struct Shortage {
 #[non_exhaustive]
 pub enum SpaceError {
     /// Nothing here looks like a pool.
-    #[error(
-        "this is not a pool: neither superblock copy has the magic word; check the path, or create a pool here"
-    )]
+    #[error("this is not a pool: no copy of the superblock has the magic word; check the path")]
     NotAPool,
     /// The pool is longer than the file or device.
     #[error(
@@ -61,6 +59,13 @@ pub enum SpaceError {
         /// The version that this release reads.
         known: u32,
     },
+    /// A file was copied while a store had it open.
+    #[error(
+        "this is a copy of a pool that was open, so its pieces may be of different times; nothing was changed. Salvage it into a \
+         new pool, if its design can be salvaged, or copy the pool again once it is closed. If no process had it open while it \
+         was copied, accept the copy (`quipu sync POOL --accept-copy`)"
+    )]
+    CopyOfOpen,
     /// Metadata that is protected by a check word does not match it.
     #[error(
         "{what} at offset {offset} is damaged; restore the pool from a backup, or copy it and salvage the copy, if its design can be salvaged; \

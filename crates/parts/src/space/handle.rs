@@ -39,7 +39,9 @@ impl Space {
     /// [`SpaceError::Options`] and [`SpaceError::TooSmall`] before anything is changed;
     /// [`SpaceError::Medium`] if there is no storage for the metadata.
     pub fn format(region: Region, options: &FormatOptions) -> Result<Space, SpaceError> {
-        let plan = layout::plan(&region.spans(), options)?;
+        let mut plan = layout::plan(&region.spans(), options)?;
+        plan.note_place(&region);
+        plan.seal();
         let paths = part_header::encode(region.mapping().paths())?;
         let claim = region.claim()?;
         // Object pools are used without further reservations, so their objects are reserved with the
@@ -55,6 +57,7 @@ impl Space {
             region.reserve(extent.start.get(), zone_pool::table_len(extent))?;
         }
         superblock::erase(&region);
+        superblock::write_third(&region, &plan);
         part_header::format(&region, &plan, &region.spans(), &paths);
         for entry in plan.pools() {
             object_pool::format(&region, &plan, entry, options.free_list);
@@ -84,7 +87,7 @@ impl Space {
     /// # Errors
     /// It cannot be read, or is none that this release knows.
     pub fn superblock_of(region: &Region) -> Result<Superblock, SpaceError> {
-        Ok(superblock::newest(region)?.superblock)
+        Ok(superblock::described(region)?.0.superblock)
     }
 
     /// Opens a pool and reclaims objects that an earlier run had gotten and not committed. All metadata is
@@ -135,12 +138,15 @@ impl Space {
     /// Too little is left to tell where anything is.
     pub fn survey(region: Region) -> Result<(Space, Vec<SpaceError>), SpaceError> {
         let claim = region.claim()?;
-        let found = superblock::newest(&region)?;
+        let (found, wrong) = superblock::described(&region)?;
         let superblock = found.superblock;
         layout::verify(&superblock)?;
         let (expected, found_len) = (superblock.pool_len(), region.len());
         let truncated = || SpaceError::Truncated { expected, found: found_len };
-        let mut wrong = Vec::new();
+        let mut wrong = Vec::from_iter(wrong);
+        if superblock.is_copy_of_open(&region) {
+            wrong.push(SpaceError::CopyOfOpen);
+        }
         if expected > found_len {
             wrong.push(truncated());
         }

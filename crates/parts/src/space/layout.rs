@@ -8,7 +8,9 @@ use super::error::SpaceError;
 use super::free_list::{FreeListKind, MAX_OBJECTS, WORD_LEN};
 use super::part_header::{self, PART_HEADER_LEN};
 use super::pool_header::{HEADER_LEN, ZoneEntry};
-use super::superblock::{MAX_EXTENTS, MAX_POOLS, SETTINGS_LEN, SUPERBLOCK_END, Superblock};
+use super::superblock::{
+    COPY_LEN, MAX_EXTENTS, MAX_POOLS, SETTINGS_LEN, SUPERBLOCK_END, Superblock, THIRD_COPY_AT_MOST,
+};
 use quipu_medium::{LINE, Span};
 use std::ops::Range;
 
@@ -70,7 +72,9 @@ pub(super) fn plan(spans: &[Span], options: &FormatOptions) -> Result<Superblock
     superblock.extent_count.set(spans.len() as u32);
 
     let too_small = |needed| SpaceError::TooSmall { needed, found: len };
-    let mut end = SUPERBLOCK_END + header;
+    let third_copy = third_copy_of(spans[0].len);
+    superblock.third_copy.set(third_copy);
+    let mut end = third_copy + COPY_LEN + header;
     for (entry, spec) in superblock.pools.iter_mut().zip(&options.pools) {
         let metadata = end.next_multiple_of(LINE);
         let objects =
@@ -113,6 +117,12 @@ pub(super) fn plan(spans: &[Span], options: &FormatOptions) -> Result<Superblock
     superblock.seal();
     debug_assert!(verify(&superblock).is_ok());
     Ok(superblock)
+}
+
+/// Where the third copy of the superblock stands in a pool whose first part has this length: at 1 MiB, or at a
+/// 64th of a shorter one.
+fn third_copy_of(len: u64) -> u64 {
+    (len / 64 / PAGE * PAGE).clamp(SUPERBLOCK_END, THIRD_COPY_AT_MOST)
 }
 
 fn check_options(spans: &[Span], options: &FormatOptions) -> Result<(), SpaceError> {
@@ -181,6 +191,10 @@ pub(super) fn verify(superblock: &Superblock) -> Result<(), SpaceError> {
 
     let mut ranges: Vec<Range<u64>> = Vec::new();
     ranges.push(0..SUPERBLOCK_END);
+    let third_copy = superblock.third_copy.get();
+    let is_possible = third_copy.is_multiple_of(PAGE) && third_copy <= THIRD_COPY_AT_MOST;
+    rule(is_possible, "the third copy of the superblock is nowhere")?;
+    ranges.push(third_copy..third_copy + COPY_LEN);
     ranges.extend(part_header::places(superblock).map(|(_, at)| at..at + PART_HEADER_LEN));
     for entry in superblock.pools() {
         let (size, count) = (entry.object_size.get(), entry.count.get());

@@ -64,7 +64,7 @@ pub use part_list::PartList;
 pub use pool_header::{PoolHeader, ZoneEntry};
 pub use recovery::SpaceRecovery;
 pub use superblock::{
-    CheckpointEntry, ExtentEntry, FORMAT_VERSION, MAX_EXTENTS, PoolEntry, SETTINGS_LEN, Superblock,
+    CheckpointEntry, ExtentEntry, FORMAT_VERSION, FileEntry, MAX_EXTENTS, PoolEntry, SETTINGS_LEN, Superblock,
 };
 pub use tables::format_tables;
 pub use zone_pool::ZoneId;

@@ -1,7 +1,7 @@
 //! The header of a part: which pool it belongs to, which part it is, and of which run.
 //!
 //! A pool may lie on several files or devices, its *parts*, one behind the other in its region. The header of
-//! part 0 stands behind the superblock, that of each other part at its beginning. All hold the same list of
+//! part 0 stands behind the third copy of the superblock, that of each other part at its beginning. All hold the same list of
 //! parts, so any of them tells where the others are. Part 0 has the superblock, and is the one that is named.
 //!
 //! # A part of another time
@@ -13,7 +13,7 @@
 //! above it is younger.
 
 use super::error::SpaceError;
-use super::superblock::{MAX_EXTENTS, SUPERBLOCK_END, Superblock};
+use super::superblock::{COPY_LEN, MAX_EXTENTS, Superblock};
 use quipu_medium::{LINE, MediumError, Region, Span, WORD};
 use std::ffi::OsStr;
 use std::mem::offset_of;
@@ -154,7 +154,7 @@ fn identity(superblock: &Superblock) -> [u8; 16] {
 pub(super) fn places(superblock: &Superblock) -> impl DoubleEndedIterator<Item = (usize, u64)> {
     let extents = if superblock.has_parts() { superblock.extents() } else { &[] };
     let place = |(number, entry): (usize, &super::ExtentEntry)| match number {
-        0 => (0, SUPERBLOCK_END),
+        0 => (0, superblock.third_copy.get().saturating_add(COPY_LEN)),
         _ => (number, entry.start.get().saturating_sub(PART_HEADER_LEN)),
     };
     extents.iter().enumerate().map(place)

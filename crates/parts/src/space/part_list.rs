@@ -2,7 +2,7 @@
 
 use super::error::SpaceError;
 use super::part_header::{self, PartHeader};
-use super::superblock::{self, SUPERBLOCK_END};
+use super::superblock;
 use quipu_medium::{MediumError, Node, Region};
 use std::path::{Path, PathBuf};
 
@@ -19,15 +19,13 @@ impl PartList {
     /// [`SpaceError::NotAPool`] or another reason why nothing can be told; [`SpaceError::Medium`] names a
     /// damaged header.
     pub fn of(first: &Region) -> Result<Option<PartList>, SpaceError> {
-        let superblock = match (superblock::newest(first), PartHeader::read(first, 0)) {
+        let superblock = match (superblock::described(first), PartHeader::read(first, 0)) {
             (Err(SpaceError::NotAPool), Some(header)) => return Err(not_the_first(first, &header)),
-            (found, _) => found?.superblock,
+            (found, _) => found?.0.superblock,
         };
-        if !superblock.has_parts() {
-            return Ok(None);
-        }
         let nodes = superblock.extents().iter().map(|extent| Node(extent.node.get())).collect();
-        match PartHeader::read(first, SUPERBLOCK_END) {
+        let Some((_, at)) = part_header::places(&superblock).next() else { return Ok(None) };
+        match PartHeader::read(first, at) {
             Some(header)
                 if header.number() == 0
                     && header.count() == superblock.extents().len()
@@ -37,7 +35,7 @@ impl PartList {
             {
                 Ok(Some(PartList { first: header, nodes }))
             }
-            _ => Err(SpaceError::Damaged { what: "the list of the pool's parts", offset: SUPERBLOCK_END }),
+            _ => Err(SpaceError::Damaged { what: "the list of the pool's parts", offset: at }),
         }
     }
 

@@ -4,6 +4,10 @@
 //! generation counts. An update writes the other copy, flushes it and fences once, so at every moment at
 //! least one copy is whole. Check word, magic and version keep their places in all versions of the format,
 //! and the check word always covers the whole copy. So any release can tell a newer pool from a damaged one.
+//!
+//! A third copy stands apart from both, so that noise at the head of a pool does not take all of them. It is
+//! written once, when the pool is created, and tells what never changes: geometry, settings, secret. It knows
+//! neither the clock nor the last run. So it serves a salvage alone, and no opening believes it.
 
 use super::error::SpaceError;
 use super::free_list::FreeListKind;
@@ -25,6 +29,12 @@ pub const MAX_EXTENTS: usize = 16;
 pub(super) const MAX_POOLS: usize = 8;
 
 const MAGIC: [u8; 8] = *b"QUIPU\r\n\x1a";
+const THIRD_MAGIC: [u8; 8] = *b"QUIPU3RD";
+/// The third copy stands nowhere behind this.
+pub(super) const THIRD_COPY_AT_MOST: u64 = 1 << 20;
+/// The ceiling of the clock in a superblock that is read from the third copy: higher than any run draws, and
+/// low enough that few other bytes look like a number below it.
+const UNKNOWN_CEILING: u64 = 1 << 44;
 const STATE_CLEAN: u32 = 1;
 const STATE_UNCLEAN: u32 = 2;
 
@@ -62,10 +72,38 @@ pub struct Superblock {
     pub checkpoint: CheckpointEntry,
     /// The mark of the clock by which values expire, in milliseconds since 1970; 0 if none expires.
     pub(super) expiry_mark: U64,
-    pub(super) reserved_b: [u8; 192],
+    /// The file that the last run wrote to. All zero if there was none, as on a device.
+    pub(super) file: FileEntry,
+    /// Where the third copy stands.
+    pub(super) third_copy: U64,
+    pub(super) reserved_b: [u8; 160],
     pub(super) extents: [ExtentEntry; MAX_EXTENTS],
     pub(super) pools: [PoolEntry; MAX_POOLS],
     pub(super) reserved_c: [u8; 2432],
+}
+
+/// What tells the file of a pool from its copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct FileEntry {
+    pub(super) inode: U64,
+    pub(super) birth: U64,
+    pub(super) device: U64,
+}
+
+impl FileEntry {
+    /// The file behind a region.
+    pub fn of(region: &Region) -> FileEntry {
+        region.identity().map_or_else(FileEntry::default, |file| FileEntry {
+            inode: file.inode.into(),
+            birth: file.birth.into(),
+            device: file.device.into(),
+        })
+    }
+
+    fn is_known(&self) -> bool {
+        *self != FileEntry::default()
+    }
 }
 
 /// Where an extent lies: a zone table followed by zones, all on one NUMA node.
@@ -207,6 +245,31 @@ impl Superblock {
         (self.is_clean() && entry.len.get() != 0 && entry.run == self.run).then_some(entry)
     }
 
+    /// Whether the region shows a copy of a file that was open while it was copied. Such a copy has pieces of
+    /// different times. A copy of a closed pool is as good as the pool.
+    pub fn is_copy_of_open(&self, region: &Region) -> bool {
+        let here = FileEntry::of(region);
+        let is_same = (self.file.inode, self.file.birth) == (here.inode, here.birth);
+        !self.is_clean() && self.file.is_known() && here.is_known() && !is_same
+    }
+
+    /// Whether the system's cache of pages may be another one than that of the last run: the system has
+    /// stopped since, or the file is on another device.
+    pub fn has_lost_pages(&self, region: &Region) -> bool {
+        self.boot_id != region.boot_id() || self.file.device != FileEntry::of(region).device
+    }
+
+    /// Whether the last run was of this boot, on this device and in this file.
+    pub fn is_noted(&self, region: &Region) -> bool {
+        self.boot_id == region.boot_id() && self.file == FileEntry::of(region)
+    }
+
+    /// Notes that pages of the pool are in the cache of this boot and of this device.
+    pub fn note_place(&mut self, region: &Region) {
+        self.boot_id = region.boot_id();
+        self.file = FileEntry::of(region);
+    }
+
     /// Whether the pool has several parts.
     pub fn has_parts(&self) -> bool {
         self.extent_count.get() > 1
@@ -246,6 +309,8 @@ impl std::fmt::Debug for Superblock {
             .finish_non_exhaustive()
     }
 }
+
+const BOTH_COPIES: &str = "the superblock, in both copies,";
 
 /// The newest valid superblock, and how it was found.
 pub(super) struct Found {
@@ -290,11 +355,12 @@ pub(super) fn newest(region: &Region) -> Result<Found, SpaceError> {
     }
     let Some((superblock, copy)) = best else {
         return Err(match first_magic {
+            None if third(region).is_some() => SpaceError::Damaged { what: BOTH_COPIES, offset: 0 },
             None => SpaceError::NotAPool,
             Some(_) if region.len() < SUPERBLOCK_END => {
                 SpaceError::Truncated { expected: SUPERBLOCK_END, found: region.len() }
             }
-            Some(offset) => SpaceError::Damaged { what: "the superblock, in both copies,", offset },
+            Some(offset) => SpaceError::Damaged { what: BOTH_COPIES, offset },
         });
     };
     match superblock.version() {
@@ -305,6 +371,41 @@ pub(super) fn newest(region: &Region) -> Result<Found, SpaceError> {
         version => return Err(SpaceError::OlderFormat { version, known: FORMAT_VERSION }),
     }
     Ok(Found { superblock, copy, other_lost: valid < COPY_OFFSETS.len() })
+}
+
+/// Reads what never changes, from the newest copy or else from the third one; with the error of the former
+/// two then. The latter is of no run, and not clean.
+pub(super) fn described(region: &Region) -> Result<(Found, Option<SpaceError>), SpaceError> {
+    match newest(region) {
+        Ok(found) => Ok((found, None)),
+        Err(error @ (SpaceError::NotAPool | SpaceError::Damaged { .. })) => match third(region) {
+            Some(superblock) => Ok((Found { superblock, copy: 0, other_lost: true }, Some(error))),
+            None => Err(error),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// Looks for the third copy, whose place depends on the length that the pool was created with.
+fn third(region: &Region) -> Option<Superblock> {
+    let places = (SUPERBLOCK_END..=THIRD_COPY_AT_MOST).step_by(COPY_LEN as usize);
+    let mut candidates = places.take_while(|at| at + COPY_LEN <= region.len()).filter_map(|at| {
+        let mut copy = Superblock::new_zeroed();
+        region.read_racing(at, copy.as_mut_bytes());
+        let is_one = copy.magic == THIRD_MAGIC && copy.checksum.get() == copy.expected_checksum();
+        (is_one && copy.version() == FORMAT_VERSION && copy.third_copy.get() == at).then_some(copy)
+    });
+    let mut superblock = candidates.next()?;
+    superblock.clock_ceiling.set(UNKNOWN_CEILING);
+    Some(superblock)
+}
+
+/// Writes the third copy of a new pool. A fence follows.
+pub(super) fn write_third(region: &Region, superblock: &Superblock) {
+    let mut copy = superblock.clone();
+    copy.magic = THIRD_MAGIC;
+    copy.checksum.set(copy.expected_checksum());
+    region.write_nt(superblock.third_copy.get(), copy.as_bytes());
 }
 
 /// Writes a sealed superblock into a copy. Durable when it returns.

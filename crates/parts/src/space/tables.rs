@@ -3,7 +3,7 @@
 
 use super::part_header::PartHeader;
 use super::pool_header::{PoolHeader, ZoneEntry};
-use super::superblock::{CheckpointEntry, ExtentEntry, PoolEntry, Superblock};
+use super::superblock::{CheckpointEntry, ExtentEntry, FileEntry, PoolEntry, Superblock};
 use crate::table;
 use crate::table::Table;
 
@@ -11,8 +11,9 @@ use crate::table::Table;
 pub fn format_tables() -> Vec<Table> {
     vec![
         table!(Superblock: checksum, magic, version, design, generation, pool_len, zone_size, zone_count, zone_free_list, state, reserved_a, clock_ceiling, run, boot_id, secret,
-            settings, extent_count, pool_count, zones_digest, headers_digest, checkpoint, expiry_mark, reserved_b, extents, pools, reserved_c),
+            settings, extent_count, pool_count, zones_digest, headers_digest, checkpoint, expiry_mark, file, third_copy, reserved_b, extents, pools, reserved_c),
         table!(CheckpointEntry: run, len, check, first_zone, reserved),
+        table!(FileEntry: inode, birth, device),
         table!(ExtentEntry: start, len, zones, first_zone, zone_count, node, reserved),
         table!(PoolEntry: metadata, objects, object_size, count, id, free_list, reserved),
         table!(PoolHeader: checksum, objects, object_size, count, id, kind, free_list, node, reserved_a, head,

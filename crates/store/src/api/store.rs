@@ -418,9 +418,11 @@ fn open(
     let pool = NewPool { len: region.len(), zone_size: superblock.zone_size(), medium: region.kind() };
     options.agree_with(design, &superblock.settings, &pool)?;
     let covered = region.kind() == MediumKind::File && options.durability == Durability::Process;
-    let rebooted = superblock.boot_id != region.boot_id();
+    if !options.accept_copy && superblock.is_copy_of_open(&region) {
+        return Err(SpaceError::CopyOfOpen.into());
+    }
     let accepted = options.accept_damage && design.can().salvages;
-    let torn = covered && rebooted && !superblock.is_clean();
+    let torn = covered && superblock.has_lost_pages(&region) && !superblock.is_clean();
     let holes = match (accepted, torn) {
         (true, _) => Holes::AreAccepted,
         (false, true) => Holes::AreLost,

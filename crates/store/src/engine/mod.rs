@@ -182,10 +182,9 @@ impl dyn Engine + '_ {
         if !self.space().superblock().is_clean() {
             let checkpoint = self.retire()?;
             self.sync()?;
-            let boot_id = self.region().boot_id();
             self.space().update_superblock(|superblock| {
                 superblock.set_clean(true);
-                superblock.boot_id = boot_id;
+                superblock.note_place(self.region());
                 superblock.checkpoint = checkpoint;
             });
         }

@@ -254,9 +254,10 @@ impl Error {
 
 fn space_kind(error: &SpaceError) -> ErrorKind {
     match error {
-        SpaceError::Damaged { .. } | SpaceError::Truncated { .. } | SpaceError::Geometry { .. } => {
-            ErrorKind::Damaged
-        }
+        SpaceError::Damaged { .. }
+        | SpaceError::Truncated { .. }
+        | SpaceError::Geometry { .. }
+        | SpaceError::CopyOfOpen => ErrorKind::Damaged,
         SpaceError::Options { .. } | SpaceError::TooSmall { .. } => ErrorKind::Argument,
         _ => ErrorKind::NotAPool,
     }
