@@ -27,7 +27,8 @@ Examples:
 
 Fields of the JSON object: pool, sound (nothing damaged was found), segments, values (large ones), records, keys, free_zones, \
 damage, lost and torn (lists of what, offset, len), lost_keys (with --accept-damage; as below) and unproved (list of what the \
-design's format has no check for). With --salvage: pool, salvaged_to, sound, keys (copied), damage, lost_keys (list of key, escaped, and \
+design's format has no check for). With --salvage: pool, salvaged_to, sound, keys (copied), damage, missing (keys that a closed pool \
+had and whose latest record is lost; null if that is not known), named (how many of them lost_keys names), lost_keys (list of key, escaped, and \
 instead: nothing, older_value or deleted_value).";
 
 /// Prove every structure and every record of a pool, and that no space leaks.
@@ -111,7 +112,9 @@ impl Args {
             unnamed.name()?;
             report
         };
-        let whole = report.damage.places.is_empty() && report.lost.is_empty();
+        let whole = report.damage.places.is_empty()
+            && report.lost.is_empty()
+            && report.missing.unwrap_or_default() == 0;
         output::told(self.json, &self.rescued_object(into, &report), || self.rescued_text(into, &report))?;
         Ok(Outcome::Fine.and(whole))
     }
@@ -133,6 +136,8 @@ impl Args {
             "sound": report.damage.places.is_empty() && lost.is_empty(),
             "keys": report.keys,
             "damage": objects(&report.damage.places),
+            "missing": report.missing,
+            "named": report.named(),
             "lost_keys": lost,
         })
     }
@@ -142,9 +147,13 @@ impl Args {
         lines.extend(lost_lines(&report.lost));
         let (pool, into) = (self.pool.path.display(), into.display());
         lines.push(format!(
-            "Copied {} from {pool} to {into}; {} known to be lost. {pool} was not changed.",
+            "Copied {} from {pool} to {into}; {}, and {} can be named. {pool} was not changed.",
             counted(report.keys, "key"),
-            counted(report.lost.len() as u64, "key")
+            match report.missing {
+                Some(missing) => format!("{} missing", counted(missing, "key")),
+                None => "how many keys are missing is not known, since the pool was not closed".to_owned(),
+            },
+            report.named()
         ));
         lines.join("\n")
     }
@@ -257,6 +266,15 @@ fn lost_objects(keys: &[LostKey]) -> Vec<Value> {
     keys.iter().map(object).collect()
 }
 
+/// A key for people: one that is long, or that damage has made long, would fill the screen.
+fn shortened(key: &[u8]) -> String {
+    const SHOWN: usize = 60;
+    match key.get(..SHOWN) {
+        Some(begin) if key.len() > SHOWN => format!("{}... ({} bytes)", begin.escape_ascii(), key.len()),
+        _ => key.escape_ascii().to_string(),
+    }
+}
+
 fn lost_lines(keys: &[LostKey]) -> Vec<String> {
     let line = |lost: &LostKey| {
         let instead = match lost.instead {
@@ -264,7 +282,7 @@ fn lost_lines(keys: &[LostKey]) -> Vec<String> {
             Instead::OlderValue => "an older value stands for it",
             Instead::DeletedValue => "it had been deleted, and the value before that is back",
         };
-        format!("lost: the latest record of {}; {instead}", lost.key.escape_ascii())
+        format!("lost: the latest record of {}; {instead}", shortened(&lost.key))
     };
     let mut lines: Vec<String> = keys.iter().take(LISTED).map(line).collect();
     if keys.len() > LISTED {

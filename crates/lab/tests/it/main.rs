@@ -8,6 +8,7 @@ mod bench;
 mod checkpoint;
 mod cleaner;
 mod contract;
+mod copies;
 mod costs;
 mod crash;
 mod damage;

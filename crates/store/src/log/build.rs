@@ -49,9 +49,13 @@ pub(crate) struct LogParts<I: Index> {
 /// How a store leaves a checkpoint; see [`checkpoint::save`].
 pub(super) type SaveOf<I> = fn(&Core<I>) -> Option<CheckpointEntry>;
 
+/// How a salvage reads the index of the last close; see [`checkpoint::index_of_close`].
+pub(super) type IndexOfClose<I> = fn(&Core<I>, usize) -> Option<I>;
+
 /// How a store whose index has an image leaves checkpoints, and goes on from them.
 struct Checkpoints<I: Index> {
     save: SaveOf<I>,
+    index_of_close: IndexOfClose<I>,
     resume: fn(&mut Arc<Spine<I>>, usize, &SpaceRecovery) -> Option<RecoveryReport>,
 }
 
@@ -170,6 +174,7 @@ impl<I: Index> LogParts<I> {
             gives_hints: techniques.shortcut == Shortcut::On,
             elimination: Elimination::new(options.eliminate && self.eliminates),
             save: self.checkpoints.as_ref().map(|checkpoints| checkpoints.save),
+            index_of_close: self.checkpoints.as_ref().map(|checkpoints| checkpoints.index_of_close),
         }
     }
 }
@@ -185,7 +190,11 @@ impl<I: Imaged> LogParts<I> {
     /// This store with a checkpoint at each close.
     pub(crate) const fn checkpointed(self) -> LogParts<I> {
         LogParts {
-            checkpoints: Some(Checkpoints { save: checkpoint::save::<I>, resume: resume::<I> }),
+            checkpoints: Some(Checkpoints {
+                save: checkpoint::save::<I>,
+                index_of_close: checkpoint::index_of_close::<I>,
+                resume: resume::<I>,
+            }),
             ..self
         }
     }

@@ -34,7 +34,7 @@ mod salvage;
 mod writers;
 
 pub(crate) use build::LogParts;
-use build::SaveOf;
+use build::{IndexOfClose, SaveOf};
 use compact::{Compactor, workers_of};
 pub(crate) use rooted::Rooted;
 
@@ -67,6 +67,8 @@ pub(crate) struct Spine<I: Index> {
     elimination: Elimination,
     /// The function that leaves a checkpoint, if one is to be left.
     save: Option<SaveOf<I>>,
+    /// How a salvage reads the index of the last close, if there are checkpoints.
+    index_of_close: Option<IndexOfClose<I>>,
 }
 
 impl<I: Index> Deref for Spine<I> {

@@ -9,7 +9,7 @@ use super::recovery::{self, Findings};
 use crate::engine::Engine;
 use crate::engine::site::Holes;
 use crate::log::Spine;
-use crate::points::Batch;
+use crate::points::{Batch, reference_of};
 use crate::types::error::{Damage, Error};
 use crate::types::reports::{Instead, LostKey, SalvageReport};
 use crate::walk::proof::places_of;
@@ -17,8 +17,9 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::FIRST_RECORD;
 use quipu_parts::index::Index;
 use quipu_parts::record::{HEADER, Kind, RecordView};
-use quipu_parts::space::SpaceError;
+use quipu_parts::space::{SpaceError, ZoneId};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A record that may have stood in bytes that prove nothing.
@@ -39,6 +40,7 @@ pub(crate) fn salvage<I: Index>(
     let mut findings = recovery::scan_all(spine, threads, Holes::Salvaged, progress)?;
     let session = spine.own_session(None);
     let lost = lost_keys(spine, &session.pin(), &findings, Holes::Salvaged)?;
+    let missing = missing(spine, &session.pin(), &findings, threads)?;
     spine.drop_tombstones()?;
     let (guard, mut into) = (session.pin(), into.clone().session(None));
     let mut batch = Batch::default();
@@ -55,7 +57,42 @@ pub(crate) fn salvage<I: Index>(
     }
     findings.damage.extend(places_of(wrong));
     findings.damage.sort_by_key(|place| place.offset);
-    Ok(SalvageReport { keys, damage: Damage { places: findings.damage }, lost })
+    Ok(SalvageReport { keys, damage: Damage { places: findings.damage }, missing, lost })
+}
+
+/// The number of keys whose record stood in unproved bytes when the pool was closed; `None` if it was not
+/// closed, or has left no checkpoint that proves itself.
+fn missing<I: Index>(
+    spine: &Spine<I>,
+    guard: &Guard<'_>,
+    findings: &Findings,
+    threads: usize,
+) -> Result<Option<u64>, Error> {
+    let Findings { holes, headless, orphans, .. } = findings;
+    if holes.is_empty() && headless.is_empty() && orphans.is_empty() {
+        return Ok(Some(0));
+    }
+    let Some(index) = spine.index_of_close.and_then(|read| read(spine, threads)) else { return Ok(None) };
+    let mut unproved = BTreeMap::<ZoneId, Vec<Range<u64>>>::new();
+    for (info, offset, len) in holes {
+        unproved.entry(info.zone).or_default().push(*offset..offset.saturating_add(*len));
+    }
+    for zone in headless.iter().chain(orphans) {
+        unproved.entry(*zone).or_default().push(0..u64::MAX);
+    }
+    let (shift, mut cursor, mut words, mut missing) =
+        (spine.heap.zone_shift(), I::Cursor::default(), Vec::new(), 0);
+    let mut has_more = true;
+    while has_more {
+        has_more = index.next_batch(guard, &mut cursor, &mut words)?;
+        let is_missing = |word: u64| {
+            let reference = reference_of(word);
+            let places = unproved.get(&reference.zone(shift));
+            places.is_some_and(|places| places.iter().any(|place| place.contains(&reference.offset(shift))))
+        };
+        missing += words.drain(..).filter(|word| is_missing(*word)).count() as u64;
+    }
+    Ok(Some(missing))
 }
 
 /// Compares legible records in unproved bytes, or in segments whose zones count as free, with the proved

@@ -152,11 +152,11 @@ impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
     fn salvage(
         &self,
         wrong: &[SpaceError],
-        _threads: usize,
+        threads: usize,
         into: &Arc<dyn Engine>,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<SalvageReport, Error> {
-        salvage::salvage(self, wrong, into, progress)
+        salvage::salvage(self, wrong, threads, into, progress)
     }
 
     fn quiesce(&self) -> Result<(), Error> {

@@ -5,6 +5,7 @@
 //! that prove nothing a record may still be legible. So the report can name keys whose latest record is lost.
 
 use super::Tiers;
+use super::checkpoint::{self, Loaded};
 use super::remains::LevelsLeft;
 use super::table::{DEFAULT, Table};
 use crate::engine::{AT_ONCE, Engine, InPlace};
@@ -12,8 +13,9 @@ use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::{Instead, LostKey, SalvageReport};
 use crate::walk::proof::places_of;
 use quipu_parts::epoch::Guard;
+use quipu_parts::heap::Reference;
 use quipu_parts::heap::chain::{ChainError, Hole, RecordFound};
-use quipu_parts::index::{InOrder, Key};
+use quipu_parts::index::{Imaged, InOrder, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::runs::LevelRecord;
 use quipu_parts::space::SpaceError;
@@ -23,9 +25,10 @@ use std::sync::Arc;
 
 /// Copies all records that prove themselves from the pool of `tiers`, whose indexes are still empty. `wrong`
 /// is the known damage of its metadata.
-pub(super) fn salvage<I: InOrder>(
+pub(super) fn salvage<I: InOrder + Imaged>(
     tiers: &Tiers<I>,
     wrong: &[SpaceError],
+    threads: usize,
     into: &Arc<dyn Engine>,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<SalvageReport, Error> {
@@ -77,6 +80,7 @@ pub(super) fn salvage<I: InOrder>(
         progress(nth + 1, tables.len());
     }
     let lost = lost_keys(tiers, &guard, latest, &ranges, &below)?;
+    let missing = if holes.is_empty() { Some(0) } else { missing(tiers, &guard, &holes, threads)? };
     let places = holes.into_iter().map(|Hole { what, offset, len, .. }| DamagedPlace { what, offset, len });
     let tables = heap.described_subtables().filter_map(Result::err).map(|error| place_of(&error));
     let mut places: Vec<_> = places.chain(tables).chain(places_of(wrong)).chain(levels.places()).collect();
@@ -84,7 +88,36 @@ pub(super) fn salvage<I: InOrder>(
         places.push(DamagedPlace { what: "the anchor of the memtables".into(), offset: 0, len: 0 });
     }
     places.sort_by_key(|place| place.offset);
-    Ok(SalvageReport { keys, damage: Damage { places }, lost })
+    Ok(SalvageReport { keys, damage: Damage { places }, missing, lost })
+}
+
+/// The number of keys in memory whose record stood in these holes when the pool was closed; `None` if it was
+/// not closed, or nothing tells any more what it had.
+fn missing<I: InOrder + Imaged>(
+    tiers: &Tiers<I>,
+    guard: &Guard<'_>,
+    holes: &[Hole],
+    threads: usize,
+) -> Result<Option<u64>, Error> {
+    let (heap, mut missing) = (tiers.log.heap(), 0);
+    let Some(Loaded { indexes, .. }) = checkpoint::load::<I>(heap, &tiers.anchor, threads) else {
+        return Ok(None);
+    };
+    let is_missing = |word: u64| {
+        let reference = Reference::from_word(word);
+        let place = heap.resolve(reference);
+        let has = |hole: &Hole| (hole.offset..hole.offset.saturating_add(hole.len)).contains(&place);
+        // A version with tag 1 deletes its key.
+        reference.tag() == 0 && holes.iter().any(has)
+    };
+    for (_, index) in indexes {
+        let (mut cursor, mut words, mut has_more) = (I::Cursor::default(), Vec::new(), true);
+        while has_more {
+            has_more = index.next_batch(guard, &mut cursor, &mut words)?;
+            missing += words.drain(..).filter(|word| is_missing(*word)).count() as u64;
+        }
+    }
+    Ok(Some(missing))
 }
 
 fn place_of(error: &ChainError) -> DamagedPlace {

@@ -72,8 +72,18 @@ pub struct SalvageReport {
     pub keys: u64,
     /// Everything that is wrong in the old pool.
     pub damage: Damage,
+    /// Keys that the pool had when it was closed, and whose latest record is lost. `None` if it was not closed
+    /// or has lost what it knew then: nothing tells their number.
+    pub missing: Option<u64>,
     /// Keys whose latest record is lost, in order, as far as they are legible.
     pub lost: Vec<LostKey>,
+}
+
+impl SalvageReport {
+    /// How many of the missing keys are named. The other [lost](SalvageReport::lost) ones had been deleted.
+    pub fn named(&self) -> usize {
+        self.lost.iter().filter(|lost| lost.instead != Instead::DeletedValue).count()
+    }
 }
 
 /// A key whose latest record cannot be proved.

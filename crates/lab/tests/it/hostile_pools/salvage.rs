@@ -1,8 +1,10 @@
 //! Salvage: all that proves itself is kept, what is lost is named, and the damaged pool stays as it was.
 
 use super::victim::{Victim, contents_of, options, without};
-use quipu::{Error, Instead, LostKey, SalvageReport, Store};
+use quipu::{Design, Error, ErrorKind, Instead, Levels, LostKey, Options, SalvageReport, Store};
 use quipu_lab::contract::{Contents, value_of, verify};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 
 /// Salvages these bytes and proves the new pool.
 fn salvaged(victim: &Victim, bytes: &[u8]) -> Result<(SalvageReport, Contents), Error> {
@@ -163,5 +165,79 @@ fn whatever_is_hit_nothing_wrong_is_salvaged() {
         if let Err(error) = salvaged(&victim, &bytes) {
             assert!(matches!(error, Error::Space(_)), "{error}");
         }
+    }
+}
+
+/// The designs that can be salvaged, with a pool of so many keys that was closed.
+fn closed_pools(keys: u64) -> impl Iterator<Item = (Design, Vec<u8>, Contents)> {
+    let salvaged = Design::ALL.iter().filter(|design| design.can().salvages);
+    salvaged.map(move |design| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pool");
+        let options = Options::new().design(*design).size(16 << 20).levels(Levels::Off);
+        let store = Store::create(&path, &options).unwrap();
+        let mut contents = Contents::new();
+        let mut client = store.client();
+        for number in 0..keys {
+            let key = format!("key {number:06}").into_bytes();
+            let value = value_of(&key, number, 100);
+            client.put(&key, &value).unwrap();
+            contents.insert(key, value);
+        }
+        drop(client);
+        store.close().unwrap();
+        (*design, std::fs::read(&path).unwrap(), contents)
+    })
+}
+
+/// The contents and the report of a salvage of these bytes.
+fn salvaged_from(design: Design, bytes: &[u8]) -> (SalvageReport, Contents) {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, into) = (folder.path().join("damaged"), folder.path().join("new"));
+    std::fs::write(&path, bytes).unwrap();
+    let options = Options::new().levels(Levels::Off);
+    let opened = Store::open(&path, &options).map(|_| ());
+    assert_eq!(opened.expect_err("damaged").kind(), ErrorKind::Damaged, "{design}");
+    assert_eq!(Store::design_of(&path).unwrap(), design);
+    let report = Store::salvage(&path, &into, &options, &|_, _| {}).unwrap();
+    (report, contents_of(&Store::open(&into, &options).unwrap()))
+}
+
+fn noise(bytes: &mut [u8], seed: u64) {
+    let mut random = SmallRng::seed_from_u64(seed);
+    random.fill(bytes);
+}
+
+/// Both copies of the superblock lie in the first 8 KiB, and a third one further on.
+#[test]
+fn noise_at_the_head_loses_no_record_that_lies_elsewhere() {
+    for (design, bytes, contents) in closed_pools(5000) {
+        for len in [5 << 10, 64 << 10] {
+            let mut damaged = bytes.clone();
+            noise(&mut damaged[..len], len as u64);
+            let (report, found) = salvaged_from(design, &damaged);
+            assert!(found == contents, "{design}, {len} bytes: {} of {}", found.len(), contents.len());
+            assert_eq!((report.missing, report.lost.len()), (Some(0), 0), "{design}, {len} bytes");
+        }
+    }
+}
+
+/// A salvage tells how many keys are gone, and not only those that are still legible.
+#[test]
+fn a_salvage_counts_what_is_missing() {
+    for (design, bytes, contents) in closed_pools(20_000) {
+        let mut damaged = bytes.clone();
+        let start = (1 << 20) + 500_000;
+        for place in 0..3 {
+            let at = start + place * 700_000;
+            noise(&mut damaged[at..at + 5000], at as u64);
+        }
+        let (report, found) = salvaged_from(design, &damaged);
+        let missing = contents.keys().filter(|key| !found.contains_key(*key)).count();
+        assert!(missing > 50, "{design}: {missing}");
+        assert_eq!(report.missing, Some(missing as u64), "{design}");
+        assert!(found.iter().all(|(key, value)| contents.get(key) == Some(value)), "{design}");
+        let named = report.lost.iter().filter(|lost| contents.contains_key(&lost.key)).count();
+        assert_eq!((report.named(), report.lost.len()), (named, named), "{design}: {:?}", report.lost);
     }
 }

@@ -11,7 +11,7 @@ use quipu_parts::heap::SizedReference;
 use quipu_parts::heap::segments::{FIRST_RECORD, LogHeap, SegmentState};
 use quipu_parts::index::{ImageSource, Imaged};
 use quipu_parts::record::HEADER;
-use quipu_parts::space::{SpaceRecovery, ZoneId};
+use quipu_parts::space::{CheckpointEntry, SpaceRecovery, ZoneId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromBytes;
 
@@ -49,7 +49,23 @@ pub(crate) fn load<I: Imaged>(core: &Core<I>, threads: usize) -> Option<Loaded<I
         return None;
     }
     let entry = if believes_all { superblock.checkpoint } else { superblock.checkpoint()? };
-    let chain = Chain::read(core.heap.space(), core.heap.certifier(), &entry, threads)?;
+    read(core, &entry, threads, believes_all)
+}
+
+/// The index of a pool that was closed, as it was then, whatever has become of the records since. For a
+/// salvage, which looks at no record through it.
+pub(crate) fn index_of_close<I: Imaged>(core: &Core<I>, threads: usize) -> Option<I> {
+    let entry = core.heap.space().superblock().checkpoint()?;
+    Some(read(core, &entry, threads, true)?.index)
+}
+
+fn read<I: Imaged>(
+    core: &Core<I>,
+    entry: &CheckpointEntry,
+    threads: usize,
+    believes_all: bool,
+) -> Option<Loaded<I>> {
+    let chain = Chain::read(core.heap.space(), core.heap.certifier(), entry, threads)?;
 
     let summary = size_of::<Summary>() as u64;
     let (segments, index) = Summary::read(&chain.copy(0, summary)?, chain.len())?;

@@ -20,5 +20,5 @@ mod load;
 mod save;
 
 pub use layout::checkpoint_tables;
-pub(crate) use load::{Loaded, load};
+pub(crate) use load::{Loaded, index_of_close, load};
 pub(crate) use save::save;

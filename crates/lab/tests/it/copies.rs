@@ -1,0 +1,77 @@
+//! Copies of pools: one of an open pool is refused in every design, one of a closed pool is as good as it.
+
+use quipu::{Design, Error, ErrorKind, MediumKind, Options, Store};
+use quipu_parts::space::SpaceError;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+fn options(design: Design) -> Options {
+    Options::new().design(design).size(4 << 20).zone_size(64 << 10).medium(MediumKind::File)
+}
+
+fn is_refused(path: &Path) -> bool {
+    let of = |opened: Result<Store, Error>| {
+        let error = opened.expect_err("a copy of an open pool");
+        assert_eq!(error.kind(), ErrorKind::Damaged);
+        matches!(error, Error::Space(SpaceError::CopyOfOpen))
+    };
+    of(Store::open(path, &Options::new())) && of(Store::open_read_only(path, &Options::new()))
+}
+
+#[test]
+fn a_copy_of_an_open_pool_is_refused() {
+    for design in Design::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let (pool, copy) = (folder.path().join("pool"), folder.path().join("copy"));
+        let store = Store::create(&pool, &options(*design)).unwrap();
+        store.client().put(b"first", b"value").unwrap();
+        let ends = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut client = store.client();
+                let keys = (0u64..).map(|number| (number % 500).to_le_bytes());
+                for key in keys.take_while(|_| !ends.load(Ordering::Relaxed)) {
+                    client.put(&key, &[7; 100]).unwrap();
+                }
+            });
+            for _ in 0..5 {
+                fs::copy(&pool, &copy).unwrap();
+                assert!(is_refused(&copy), "{design}");
+                fs::remove_file(&copy).unwrap();
+            }
+            ends.store(true, Ordering::Relaxed);
+        });
+        // A process that was killed leaves such a pool too, and only its own file is believed.
+        drop(store);
+        fs::copy(&pool, &copy).unwrap();
+        assert!(is_refused(&copy), "{design}");
+        let accepted = Store::open(&copy, &Options::new().accept_copy(true)).unwrap();
+        assert_eq!(accepted.client().get(b"first").unwrap().as_deref(), Some(&b"value"[..]), "{design}");
+        drop(accepted);
+        Store::open(&copy, &Options::new()).unwrap();
+    }
+}
+
+#[test]
+fn a_pool_that_was_moved_or_copied_after_a_close_opens() {
+    for design in Design::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let [pool, moved, copy] = ["pool", "moved", "copy"].map(|name| folder.path().join(name));
+        let store = Store::create(&pool, &options(*design)).unwrap();
+        store.client().put(b"first", b"value").unwrap();
+        drop(store);
+        fs::rename(&pool, &moved).unwrap();
+        let store = Store::open(&moved, &Options::new()).unwrap();
+        assert_eq!(store.client().get(b"first").unwrap().as_deref(), Some(&b"value"[..]), "{design}");
+        store.close().unwrap();
+        fs::copy(&moved, &copy).unwrap();
+        let store = Store::open(&copy, &Options::new()).unwrap();
+        assert_eq!(store.client().get(b"first").unwrap().as_deref(), Some(&b"value"[..]), "{design}");
+        // From here on the copy is a pool of its own.
+        store.client().put(b"second", b"value").unwrap();
+        drop(store);
+        Store::open(&copy, &Options::new()).unwrap();
+    }
+}
