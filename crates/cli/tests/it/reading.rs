@@ -98,11 +98,16 @@ fn readers_go_on_beside_each_other_and_keep_writers_out() {
 /// A file system that refuses every writer, whoever it is.
 #[test]
 fn a_pool_on_a_file_system_for_reading_only_is_read() {
-    let (_folder, pool) = unclean();
+    let (_folder, pool) = folder();
     let script = r#"
-        cp "$3" unclean
-        "$2" create pool --size 4M --design flatstore-m
-        "$2" put pool llama wool
+        for pool in pool unclean; do
+            "$2" create $pool --size 4M --design flatstore-m
+            "$2" put $pool llama wool
+        done
+        { seq 1 20000 | sed 's/$/\tknot/'; exec sleep 2; } 2> /dev/null | "$2" import unclean - --form tsv &
+        sleep 1
+        kill -9 $!
+        "$2" get unclean llama 2>&1 | grep -q 'was not closed'
         mount -o remount,ro tmpfs "$1"
         touch pool 2> /dev/null && exit 1
         for pool in pool unclean; do

@@ -100,6 +100,8 @@ impl Run<'_> {
             .size((keys * BYTES_PER_KEY).max(2 << 20).next_multiple_of(4096))
             .zone_size(ZONE)
             .medium(MediumKind::File)
+            // An abandoned pool is copied while it rests.
+            .accept_copy(true)
             // Copies are of the pool alone.
             .levels(Levels::Off)
             // The copy of an open store must not change meanwhile.

@@ -1,10 +1,13 @@
 //! The clock by which values expire. It never goes back, whatever the system's clock does.
 //!
 //! Its time is the greatest of the system's clock, of the superblock's *mark*, and of the times that this
-//! handle has answered to have passed. Before a handle that may write answers "expired" for a time beyond the
-//! mark, it raises the mark, durably: at most a second ahead, so at most once a second. So a value that a
-//! reader has not found any more stays away after a crash, however the system's clock is set. Each other
-//! update of the superblock takes the mark along, so it also follows the runs in which nobody asks.
+//! handle has seen. Before a handle that may write answers "expired" for a time beyond the mark, it raises the
+//! mark to this moment, durably. So a value that a reader has not found any more stays away after a crash,
+//! however the system's clock is set. Each other update of the superblock takes the mark along, so it also
+//! follows the runs in which nobody asks.
+//!
+//! A mark ahead of the clock would be raised less often, and values would expire early after a crash. Times
+//! are milliseconds, so the mark is raised at most once in one.
 //!
 //! A pool in which nothing expires has no mark. So a clock that was wrong for a while does it no harm.
 //!
@@ -14,13 +17,10 @@ use super::handle::Space;
 use crate::sync::SpinLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far a mark is raised beyond the time that is asked for, in milliseconds.
-const AHEAD: u64 = 1000;
-
 /// The times of a handle, in milliseconds since 1970. Other updates of the superblock may have a later mark
 /// than `mark`.
 pub(super) struct ExpiryClock {
-    /// The mark at the open, and the latest time that was answered to have passed.
+    /// The mark at the open, or the latest time that was asked for.
     floor: AtomicU64,
     /// The durable mark; 0 if nothing has expired in this pool or will.
     mark: AtomicU64,
@@ -101,7 +101,7 @@ impl Space {
         if !self.expiry.may_raise || time <= self.expiry.mark.load(Ordering::Acquire) {
             return;
         }
-        let mark = time.max(self.region().now()).saturating_add(AHEAD);
+        let mark = time.max(self.expiry_time());
         self.update_superblock(|superblock| {
             let higher = mark.max(superblock.expiry_mark.get());
             superblock.expiry_mark.set(higher);

@@ -40,7 +40,7 @@ impl Space {
     /// [`SpaceError::Medium`] if there is no storage for the metadata.
     pub fn format(region: Region, options: &FormatOptions) -> Result<Space, SpaceError> {
         let mut plan = layout::plan(&region.spans(), options)?;
-        plan.note_place(&region);
+        plan.note_file(&region);
         plan.seal();
         let paths = part_header::encode(region.mapping().paths())?;
         let claim = region.claim()?;
@@ -230,6 +230,9 @@ impl Space {
         let (other, begins) = (1 - current.copy, next.run != current.superblock.run);
         if begins {
             part_header::note_run(&self.region, &next, false);
+            if !superblock::has_third(&self.region, &next) {
+                superblock::write_third(&self.region, &next);
+            }
         }
         superblock::write_copy(&self.region, other, &next);
         if begins && next.has_parts() {
@@ -257,6 +260,12 @@ impl Space {
 
     pub(crate) fn index_zone_size(&self) -> u64 {
         self.zone_size().min(self.index_limit)
+    }
+
+    /// Whether the third copy of the superblock, which a salvage may need, is whole. If it is not, the next
+    /// run writes it anew.
+    pub fn has_third_copy(&self) -> bool {
+        superblock::has_third(&self.region, &self.current.lock().superblock)
     }
 
     /// The object pool of that name.

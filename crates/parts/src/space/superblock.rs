@@ -267,6 +267,10 @@ impl Superblock {
     /// Notes that pages of the pool are in the cache of this boot and of this device.
     pub fn note_place(&mut self, region: &Region) {
         self.boot_id = region.boot_id();
+        self.note_file(region);
+    }
+
+    pub(super) fn note_file(&mut self, region: &Region) {
         self.file = FileEntry::of(region);
     }
 
@@ -388,19 +392,31 @@ pub(super) fn described(region: &Region) -> Result<(Found, Option<SpaceError>), 
 
 /// Looks for the third copy, whose place depends on the length that the pool was created with.
 fn third(region: &Region) -> Option<Superblock> {
-    let places = (SUPERBLOCK_END..=THIRD_COPY_AT_MOST).step_by(COPY_LEN as usize);
-    let mut candidates = places.take_while(|at| at + COPY_LEN <= region.len()).filter_map(|at| {
-        let mut copy = Superblock::new_zeroed();
-        region.read_racing(at, copy.as_mut_bytes());
-        let is_one = copy.magic == THIRD_MAGIC && copy.checksum.get() == copy.expected_checksum();
-        (is_one && copy.version() == FORMAT_VERSION && copy.third_copy.get() == at).then_some(copy)
-    });
-    let mut superblock = candidates.next()?;
+    let mut superblock = places_of_third(region).find_map(|at| third_at(region, at))?;
     superblock.clock_ceiling.set(UNKNOWN_CEILING);
     Some(superblock)
 }
 
-/// Writes the third copy of a new pool. A fence follows.
+fn places_of_third(region: &Region) -> impl Iterator<Item = u64> {
+    let places = (SUPERBLOCK_END..=THIRD_COPY_AT_MOST).step_by(COPY_LEN as usize);
+    places.take_while(|at| at + COPY_LEN <= region.len())
+}
+
+fn third_at(region: &Region, at: u64) -> Option<Superblock> {
+    let mut copy = Superblock::new_zeroed();
+    region.read_racing(at, copy.as_mut_bytes());
+    let is_one = copy.magic == THIRD_MAGIC && copy.checksum.get() == copy.expected_checksum();
+    (is_one && copy.version() == FORMAT_VERSION && copy.third_copy.get() == at).then_some(copy)
+}
+
+/// Whether the third copy is there, and tells of this pool.
+pub(super) fn has_third(region: &Region, superblock: &Superblock) -> bool {
+    let at = superblock.third_copy.get();
+    at + COPY_LEN <= region.len()
+        && third_at(region, at).is_some_and(|third| third.secret == superblock.secret)
+}
+
+/// Writes the third copy of a pool. A fence follows.
 pub(super) fn write_third(region: &Region, superblock: &Superblock) {
     let mut copy = superblock.clone();
     copy.magic = THIRD_MAGIC;
@@ -415,9 +431,13 @@ pub(super) fn write_copy(region: &Region, copy: usize, superblock: &Superblock) 
     region.persist(offset, COPY_LEN);
 }
 
-/// Erases both copies, durably: the region holds no pool then.
+/// Erases all copies, durably: the region holds no pool then. An earlier pool may have had its third copy
+/// elsewhere.
 pub(super) fn erase(region: &Region) {
     region.zero(0, SUPERBLOCK_END);
+    for at in places_of_third(region).filter(|at| third_at(region, *at).is_some()) {
+        region.zero(at, COPY_LEN);
+    }
     region.fence();
 }
 
