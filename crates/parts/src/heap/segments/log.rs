@@ -428,6 +428,7 @@ impl LogHeap {
                 self.seal(segment);
             }
             self.region().fence();
+            idle.iter().for_each(|segment| self.space.discard_rest(segment.zone, segment.limit));
         }
     }
 
