@@ -21,6 +21,8 @@ use std::process::ExitCode;
 static ALLOCATOR: Counting = Counting;
 
 fn main() -> ExitCode {
+    // A limit of file sizes is an error and not the end.
+    quipu_medium::ignore_file_limit_signal();
     match args::parse() {
         Ok(command) => failure::exit_code(command.run()),
         Err(code) => code,

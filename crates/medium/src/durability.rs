@@ -182,14 +182,18 @@ impl Statement {
         Statement::of(medium, Durability::Process, Answer::kept_by_the_system(), gone, evidence)
     }
 
-    /// A mapped file with durability `process`, the only one there is for files so far.
-    pub(crate) fn file(filesystem: &str) -> Statement {
+    /// A mapped file with durability `process`, the only one there is for files so far. A file system that
+    /// writes changed blocks to a new place may be told to leave those of one file [in
+    /// place](crate::map::is_in_place).
+    pub(crate) fn file(filesystem: &str, in_place: bool) -> Statement {
         let gone = "pages that the system has not yet written to the device are lost";
         let mut evidence =
             vec![format!("a mapped file on {filesystem}, written back by the system in its own time")];
-        if matches!(filesystem, "btrfs" | "zfs" | "bcachefs") {
+        if matches!(filesystem, "btrfs" | "zfs" | "bcachefs") && !in_place {
             evidence.push(format!(
-                "{filesystem} writes changed pages to a new place, so a full disk can still end the process"
+                "{filesystem} writes changed pages of this file to a new place, so a full disk can still end the \
+                 process by a signal; export the pool into one that is created there, where files can be without \
+                 copy-on-write (chattr +C)"
             ));
         }
         Statement::of(MediumKind::File, Durability::Process, Answer::kept_by_the_system(), gone, evidence)
@@ -341,11 +345,12 @@ mod tests {
         assert_eq!(answers(&Statement::anonymous()), [No, No, No]);
         assert_eq!(answers(&Statement::simulated()), [No, No, No]);
         assert_eq!(answers(&Statement::memory_file(MediumKind::Dram)), [Yes, No, No]);
-        assert_eq!(answers(&Statement::file("ext4")), [Yes, No, No]);
+        assert_eq!(answers(&Statement::file("ext4", false)), [Yes, No, No]);
         for medium in [MediumKind::Dram, MediumKind::File, MediumKind::Dax] {
             assert_eq!(answers(&Statement::read_only(medium, "ext4")), [No, No, No]);
         }
-        assert!(Statement::file("btrfs").evidence.join(" ").contains("full disk"));
+        assert!(Statement::file("btrfs", false).evidence.join(" ").contains("full disk"));
+        assert!(!Statement::file("btrfs", true).evidence.join(" ").contains("full disk"));
     }
 
     #[test]

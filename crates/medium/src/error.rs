@@ -36,6 +36,19 @@ pub enum MediumError {
         /// Bytes asked for.
         needed: u64,
     },
+    /// This process may not have a file of that length.
+    #[error(
+        "{path} would have {needed} bytes, and this process may have no file of more than {limit}; raise the limit \
+         (ulimit -f, LimitFSIZE=) or make a smaller pool"
+    )]
+    FileLimit {
+        /// The file that could not grow.
+        path: PathBuf,
+        /// The length asked for.
+        needed: u64,
+        /// The length allowed.
+        limit: u64,
+    },
     /// The path cannot serve as the medium that was asked for.
     #[error("{path} cannot be used as {medium}: {reason}")]
     Unsuitable {

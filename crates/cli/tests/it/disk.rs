@@ -17,7 +17,8 @@ fn many_runs_that_write_little_take_little_of_the_disk() {
     for number in 0..300 {
         succeed(args(["put"], &pool, [&format!("key {number}"), "v"]));
     }
-    assert!(used(&pool) < 8 << 20, "{} bytes", used(&pool));
+    // The head of the pool and what is kept for deletions and compaction, in units of 2 MiB, and a page a run.
+    assert!(used(&pool) < 10 << 20, "{} bytes", used(&pool));
     assert_eq!(objects(&succeed(args(["info"], &pool, ["--json"])))[0]["records"].as_u64(), Some(300));
 }
 
@@ -31,7 +32,8 @@ fn compaction_gives_the_space_of_free_zones_back_to_the_file_system() {
     succeed(args(["del"], &pool, ["picture"]));
     assert!(used(&pool) > value.len() as u64);
     succeed(args(["compact"], &pool, []));
-    assert!(used(&pool) < 4 << 20, "{} bytes", used(&pool));
+    // Units of the head, of what is kept, and of the segments that are left.
+    assert!(used(&pool) < 9 << 20, "{} bytes", used(&pool));
     assert!(text(args(["check"], &pool, [])).contains("sound"));
     // Space that was given back is there again when it is needed.
     assert_eq!(quipu_with_input(args(["put"], &pool, ["picture", "-"]), &value).status.code(), Some(0));

@@ -5,8 +5,9 @@
 //! name is [given](Region::give_name) for good. The lists of the system (`/proc/PID/maps`) call a file that
 //! was made without a name "deleted" until it is opened again.
 
-use super::filesystem::parent;
+use super::filesystem::{ask_for_writes_in_place, parent};
 use super::kind::MediumKind;
+use super::limit::check_file_limit;
 use super::lock::{Sharing, lock};
 use super::open::{BLOCK, attach, attach_device, check_len, check_request, clear, devdax};
 use crate::durability::Durability;
@@ -28,7 +29,8 @@ impl Region {
     /// # Errors
     /// [`MediumError::Exists`] if there is a file already; [`MediumError::Unsuitable`] if the path cannot be
     /// the medium or the durability asked for, or `len` is not a positive multiple of 4096;
-    /// [`MediumError::DiskFull`], [`MediumError::Io`]. After an error no file is left behind.
+    /// [`MediumError::DiskFull`]; [`MediumError::FileLimit`] if this process may not have so long a file;
+    /// [`MediumError::Io`]. After an error no file is left behind.
     pub fn create(
         path: impl AsRef<Path>,
         len: u64,
@@ -67,6 +69,8 @@ impl Region {
             None => (named_at_once(path)?, Named(Some(path))),
         };
         lock(&file, path, Sharing::Alone)?;
+        ask_for_writes_in_place(&file);
+        check_file_limit(path, len)?;
         retry_on_intr(|| ftruncate(&file, len)).map_err(|error| match error {
             Errno::NOSPC | Errno::DQUOT => MediumError::DiskFull { path: path.to_owned(), needed: len },
             error => MediumError::io("set the length of", path, error),

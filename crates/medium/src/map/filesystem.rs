@@ -1,5 +1,6 @@
 //! The file system of a path: it tells memory from disks, and an error names it.
 
+use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -13,6 +14,21 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// Whether an open file's bytes are memory that the system keeps for a tmpfs.
 pub(crate) fn is_tmpfs(file: impl AsFd) -> io::Result<bool> {
     Ok(rustix::fs::fstatfs(file)?.f_type as u64 == TMPFS_MAGIC)
+}
+
+/// Has a new file, which is still empty, written in place, where a file system writes changed blocks to a new
+/// place by itself. It stays as it is where that cannot be had; [`is_in_place`] tells.
+pub(crate) fn ask_for_writes_in_place(file: impl AsFd) {
+    let file = file.as_fd();
+    if let Ok(flags) = ioctl_getflags(file) {
+        // File systems that always write in place refuse this, and need it not.
+        let _ = ioctl_setflags(file, flags | IFlags::NOCOW);
+    }
+}
+
+/// Whether a file is marked as one whose changed blocks stay where they are.
+pub(crate) fn is_in_place(file: impl AsFd) -> bool {
+    ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::NOCOW))
 }
 
 /// A mounted file system.

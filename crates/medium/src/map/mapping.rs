@@ -247,8 +247,23 @@ impl Mapping {
     }
 
     /// See [`crate::Region::discard`].
-    pub(crate) fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.each(offset, len).try_for_each(|(piece, offset, len)| piece.discard(offset, len))
+    pub(crate) fn discard(&self, offset: u64, len: u64) -> Result<u64, MediumError> {
+        self.each(offset, len).map(|(piece, offset, len)| piece.discard(offset, len)).sum()
+    }
+
+    /// See [`crate::Region::discard_rest`].
+    pub(crate) fn discard_rest(&self, offset: u64, len: u64, from: u64) -> Result<u64, MediumError> {
+        self.each(offset, len).map(|(piece, offset, len)| piece.discard_rest(offset, len, from)).sum()
+    }
+
+    /// See [`crate::Region::overwrite`]. Returns whether the bytes were written.
+    pub(crate) fn overwrite(&self, offset: u64, bytes: &[u8]) -> bool {
+        self.each(offset, bytes.len() as u64).all(|(piece, offset, _)| piece.overwrite(offset, bytes))
+    }
+
+    /// See [`crate::Region::shares_blocks`].
+    pub(crate) fn shares_blocks(&self) -> bool {
+        self.pieces.iter().any(Piece::shares_blocks)
     }
 
     /// See [`crate::Region::has_data`].

@@ -9,10 +9,12 @@
 
 mod create;
 mod device;
+mod extents;
 mod filesystem;
 mod huge;
 mod identity;
 mod kind;
+mod limit;
 mod lock;
 mod mapping;
 mod open;
@@ -20,12 +22,14 @@ mod parts;
 mod piece;
 mod probe;
 mod read_only;
+mod storage;
 mod system;
 
 pub use device::PmDevice;
 pub use huge::prefer_huge_pages;
 pub use identity::FileIdentity;
 pub use kind::{MediumKind, Pages};
+pub use limit::ignore_file_limit_signal;
 pub use mapping::{Claim, Mapping};
 pub use probe::{Probe, probe};
 pub(crate) use system::{boot_id, entropy, now, pause, ticks};

@@ -4,7 +4,7 @@
 //! above. A file of any length and content is mapped as far as it goes, and the superblock decides.
 
 use super::device::{PmDevice, SYSFS};
-use super::filesystem::{Mount, is_tmpfs};
+use super::filesystem::{Mount, is_in_place, is_tmpfs};
 use super::kind::{MediumKind, Pages};
 use super::lock::{Sharing, lock};
 use super::mapping::{Mapping, map_shared};
@@ -179,9 +179,13 @@ pub(super) fn attach(
         return Err(no_memory(path, &mount));
     }
     let base = map_shared(&file, len, false).map_err(|error| MediumError::io("map", path, error))?;
-    let statement = if tmpfs { Statement::memory_file(chosen) } else { Statement::file(&mount.kind) };
-    let mapping =
-        Mapping::of(Backing::new(BackingKind::File, file, path), len, base, statement, device.as_ref());
+    let statement = if tmpfs { Statement::memory_file(chosen) } else { Statement::file(&mount.kind, is_in_place(&file)) };
+    let backing = if tmpfs {
+        Backing::new(BackingKind::File, file, path)
+    } else {
+        Backing::on_disk(file, path, metadata.len())
+    };
+    let mapping = Mapping::of(backing, len, base, statement, device.as_ref());
     if tmpfs {
         mapping.advise(Advice::LinuxHugepage);
     }

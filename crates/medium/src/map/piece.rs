@@ -3,13 +3,15 @@
 use super::filesystem::{is_tmpfs, parent};
 use super::identity::FileIdentity;
 use super::kind::MediumKind;
+use super::storage::Storage;
 use crate::error::MediumError;
 use crate::node::{Node, Span};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, fstat, fsync, linkat, seek,
 };
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, pwrite, retry_on_intr};
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,11 +32,19 @@ pub(crate) struct Backing {
     kind: BackingKind,
     file: File,
     path: PathBuf,
+    /// Of a file on a disk. Memory and persistent memory give each page its storage by itself.
+    storage: Option<Storage>,
 }
 
 impl Backing {
     pub(crate) fn new(kind: BackingKind, file: File, path: &Path) -> Backing {
-        Backing { kind, file, path: path.to_owned() }
+        Backing { kind, file, path: path.to_owned(), storage: None }
+    }
+
+    /// A file on a disk, written to, of `len` bytes.
+    pub(crate) fn on_disk(file: File, path: &Path, len: u64) -> Backing {
+        let storage = Some(Storage::of(&file, len));
+        Backing { storage, ..Backing::new(BackingKind::File, file, path) }
     }
 }
 
@@ -112,30 +122,69 @@ impl Piece {
     /// See [`crate::Region::reserve`].
     pub(super) fn reserve(&self, offset: u64, len: u64, medium: MediumKind) -> Result<(), MediumError> {
         let Some((file, path)) = self.shared() else { return Ok(()) };
-        match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), offset, len)) {
-            Ok(()) => Ok(()),
-            Err(Errno::NOSPC | Errno::DQUOT) => {
-                Err(MediumError::DiskFull { path: path.clone(), needed: len })
-            }
+        let outcome = match self.storage() {
+            Some(storage) => storage.set_aside(file, offset..offset + len),
+            None => retry_on_intr(|| fallocate(file, FallocateFlags::empty(), offset, len))
+                .map_err(|error| (error, len)),
+        };
+        let Err((error, needed)) = outcome else { return Ok(()) };
+        match error {
+            Errno::NOSPC | Errno::DQUOT => Err(MediumError::DiskFull { path: path.clone(), needed }),
             // Writing zeros instead would overwrite data: such file systems do not tell holes from data.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(MediumError::unsuitable(
+            Errno::OPNOTSUPP | Errno::NOSYS => Err(MediumError::unsuitable(
                 path,
                 medium.name(),
                 "its file system cannot set storage aside, so that a full disk would end the process; \
                  use one that has fallocate, such as ext4, xfs, btrfs or tmpfs",
             )),
-            Err(error) => Err(MediumError::io("reserve storage for", path, error)),
+            error => Err(MediumError::io("reserve storage for", path, error)),
         }
     }
 
+    fn storage(&self) -> Option<&Storage> {
+        self.backing.as_ref()?.storage.as_ref()
+    }
+
     /// See [`crate::Region::discard`].
-    pub(super) fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        let Some((file, path)) = self.shared() else { return Ok(()) };
+    pub(super) fn discard(&self, offset: u64, len: u64) -> Result<u64, MediumError> {
+        let bytes = offset..offset + len;
+        self.punch(self.storage().map_or(bytes.clone(), |storage| storage.give_back(bytes)))
+    }
+
+    /// See [`crate::Region::discard_rest`].
+    pub(super) fn discard_rest(&self, offset: u64, len: u64, from: u64) -> Result<u64, MediumError> {
+        let Some(storage) = self.storage() else { return Ok(0) };
+        self.punch(storage.give_back_rest(offset..offset + len, offset + from))
+    }
+
+    /// Gives bytes of the file back, and tells how many.
+    fn punch(&self, bytes: Range<u64>) -> Result<u64, MediumError> {
+        let (Some((file, path)), len) = (self.shared(), bytes.end - bytes.start) else { return Ok(0) };
+        if len == 0 {
+            return Ok(0);
+        }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match retry_on_intr(|| fallocate(file, flags, offset, len)) {
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        match retry_on_intr(|| fallocate(file, flags, bytes.start, len)) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(len),
             Err(error) => Err(MediumError::io("give storage back of", path, error)),
         }
+    }
+
+    /// See [`crate::Region::overwrite`]. Returns whether the bytes were written. They are not where all of
+    /// their unit has storage, nor where the system refuses, as it does without memory.
+    pub(super) fn overwrite(&self, offset: u64, bytes: &[u8]) -> bool {
+        let (Some((file, _)), Some(storage)) = (self.shared(), self.storage()) else { return false };
+        if storage.covers(offset) {
+            return false;
+        }
+        // A copy of the block to another place must not bring back the old bytes.
+        let _copying = storage.exclusive();
+        retry_on_intr(|| pwrite(file, bytes, offset)) == Ok(bytes.len())
+    }
+
+    /// See [`crate::Region::shares_blocks`].
+    pub(super) fn shares_blocks(&self) -> bool {
+        self.storage().is_some_and(Storage::shares_blocks)
     }
 
     /// See [`crate::Region::has_data`].

@@ -5,7 +5,7 @@
 //! probed.
 
 use super::device::{PmDevice, SYSFS};
-use super::filesystem::{Mount, is_tmpfs};
+use super::filesystem::{Mount, ask_for_writes_in_place, is_in_place, is_tmpfs};
 use super::kind::MediumKind;
 use super::mapping::grants_sync;
 use crate::arch::{self, FlushKind};
@@ -65,11 +65,8 @@ pub fn probe(path: impl AsRef<Path>) -> Result<Probe, MediumError> {
     let file = File::open(path).map_err(|error| MediumError::io("open", path, error))?;
     let space = fstatvfs(&file).map_err(inspect)?;
     let tmpfs = is_tmpfs(&file).map_err(|error| MediumError::io("inspect", path, error))?;
-    let map_sync = if metadata.is_dir() {
-        trial_file(&file).map(|trial| grants_sync(&trial, TRIAL))
-    } else {
-        Some(grants_sync(&file, TRIAL))
-    };
+    let trial = if metadata.is_dir() { trial_file(&file) } else { Some(file) };
+    let map_sync = trial.as_ref().map(|file| grants_sync(file, TRIAL));
     let mount = Mount::of(path);
     let device = PmDevice::of_block(Path::new(SYSFS), metadata.dev());
     let (choice, flush, statement) = match map_sync {
@@ -81,7 +78,7 @@ pub fn probe(path: impl AsRef<Path>) -> Result<Probe, MediumError> {
             let flush = FlushKind::detect().unwrap_or(FlushKind::None);
             (MediumKind::Dram, flush, Statement::memory_file(MediumKind::Dram))
         }
-        _ => (MediumKind::File, FlushKind::None, Statement::file(&mount.kind)),
+        _ => (MediumKind::File, FlushKind::None, Statement::file(&mount.kind, trial.is_some_and(is_in_place))),
     };
     Ok(Probe {
         path: path.to_owned(),
@@ -130,6 +127,7 @@ fn trial_file(folder: &File) -> Option<File> {
         Ok::<_, rustix::io::Errno>(named)
     });
     let trial = trial.ok()?;
+    ask_for_writes_in_place(&trial);
     ftruncate(&trial, TRIAL).ok()?;
     Some(trial.into())
 }

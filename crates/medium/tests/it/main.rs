@@ -9,3 +9,4 @@ mod sim_cost;
 mod sim_images;
 mod sim_litmus;
 mod sim_sched;
+mod storage;

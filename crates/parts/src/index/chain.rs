@@ -123,7 +123,7 @@ impl Chain {
         Chain::new(space, magic, nonce, leave)
     }
 
-    /// The chain of a root, and its zones as they describe themselves. Nothing is changed.
+    /// The chain of a root, and its zones as they describe themselves. No byte is changed.
     pub(super) fn examine(
         space: Arc<Space>,
         magic: [u8; 4],
@@ -135,6 +135,7 @@ impl Chain {
             return Err(IndexError::Absent);
         }
         let found = chain.follow(root.zone())?;
+        chain.space.back_zones(found.iter().map(|linked| linked.zone))?;
         chain.count.store(found.len() as u32, Ordering::Relaxed);
         Ok((chain, found))
     }

@@ -44,18 +44,7 @@ impl Space {
         plan.seal();
         let paths = part_header::encode(region.mapping().paths())?;
         let claim = region.claim()?;
-        // Object pools are used without further reservations, so their objects are reserved with the
-        // metadata.
-        let first_extent =
-            plan.extents().first().map_or(superblock::SUPERBLOCK_END, |extent| extent.start.get());
-        region.reserve(0, first_extent)?;
-        for (_, at) in part_header::places(&plan) {
-            region.reserve(at, PART_HEADER_LEN)?;
-        }
-        for extent in plan.extents() {
-            // The gap between the table and the first zone only aligns the zone and needs no storage.
-            region.reserve(extent.start.get(), zone_pool::table_len(extent))?;
-        }
+        reserve_metadata(&region, &plan)?;
         superblock::erase(&region);
         superblock::write_third(&region, &plan);
         part_header::format(&region, &plan, &region.spans(), &paths);
@@ -91,10 +80,12 @@ impl Space {
     }
 
     /// Opens a pool and reclaims objects that an earlier run had gotten and not committed. All metadata is
-    /// verified before the first change. A pool that was closed cleanly is not changed at all.
+    /// verified before the first change. No byte of a pool that was closed cleanly is changed. The metadata
+    /// gets storage where a copy of the file has left some out.
     ///
     /// # Errors
-    /// The region holds no pool, or one that must not be changed; the error says why.
+    /// The region holds no pool, or one that must not be changed; the error says why. [`SpaceError::Medium`]
+    /// if the disk has no room for storage that the metadata lacks.
     pub fn open(region: Region) -> Result<(Space, SpaceRecovery), SpaceError> {
         let (space, mut recovery) = Space::examine(region)?;
         space.repair(&mut recovery);
@@ -114,12 +105,18 @@ impl Space {
         part_header::verify(&region, &superblock, found.other_lost)?;
         verify_metadata(&region, &superblock).try_for_each(|part| part)?;
 
+        if is_written_to(&region) {
+            reserve_metadata(&region, &superblock)?;
+        }
         // The newest copy may still be only in the processor's cache, if a process that has died wrote it.
         region.persist(COPY_OFFSETS[found.copy], COPY_LEN);
         let was_clean = superblock.is_clean();
         let superblock_copy_lost = found.other_lost;
         let space = Space::assemble(region, claim, superblock, found.copy, true);
         space.compare_digest()?;
+        if space.region.shares_blocks() {
+            space.back_zones(space.committed_zones())?;
+        }
         let committed = |list: &FreeList| list.count() - list.free();
         let recovery = SpaceRecovery {
             was_clean,
@@ -272,6 +269,27 @@ impl Space {
     pub fn pool(&self, id: u32) -> Option<&ObjectPool> {
         self.pools.iter().find(|pool| pool.id() == id)
     }
+}
+
+/// Whether stores to the region may need storage. A simulated one counts its reservations for tests.
+pub(super) fn is_written_to(region: &Region) -> bool {
+    region.simulator().is_none() && !region.is_read_only()
+}
+
+/// Ensures storage behind all metadata. Object pools are used without further reservations, so their objects
+/// count.
+fn reserve_metadata(region: &Region, plan: &Superblock) -> Result<(), SpaceError> {
+    let first_extent =
+        plan.extents().first().map_or(superblock::SUPERBLOCK_END, |extent| extent.start.get());
+    region.reserve(0, first_extent)?;
+    for (_, at) in part_header::places(plan) {
+        region.reserve(at, PART_HEADER_LEN)?;
+    }
+    for extent in plan.extents() {
+        // The gap between the table and the first zone only aligns the zone and needs no storage.
+        region.reserve(extent.start.get(), zone_pool::table_len(extent))?;
+    }
+    Ok(())
 }
 
 /// Compares the metadata of each object pool and extent with the superblock's description of it.

@@ -5,6 +5,12 @@
 //! which then frees other zones with theirs, and the beginning of another zone for deletions. A released zone
 //! keeps its storage. No table says which zones have some: the file system is asked, since reserving storage
 //! that exists succeeds on a full disk too.
+//!
+//! In a file on a disk, storage comes in units of 2 MiB ([`quipu_medium::Region::reserve`]). Small zones share
+//! one, and each may be used by its own owner once the unit has storage. A kept zone has all units that its
+//! kept bytes touch, and none of these is given back, so both uses can proceed. A sealed segment may have
+//! given back the unit behind its records. Its zone has less storage then when it is released, and counts as
+//! one that has none.
 
 use super::error::SpaceError;
 use super::handle::Space;
@@ -138,7 +144,8 @@ impl Space {
     }
 
     /// Gives the storage of free zones back to the file system, except the kept storage that deletions and
-    /// compaction need on a full disk. Returns the bytes of these zones. Meanwhile the caller takes and
+    /// compaction need on a full disk. On a disk, storage goes in [units](quipu_medium::Region::discard),
+    /// and only those in which nothing else lies. Returns their bytes. Meanwhile the caller takes and
     /// releases no zones, and the zone table that shows them free is already on the device.
     ///
     /// # Errors
@@ -147,16 +154,23 @@ impl Space {
         if !self.region().is_sparse() {
             return Ok(0);
         }
-        let free = (0..self.zone_count()).map(ZoneId).filter(|zone| self.is_free(*zone));
+        let is_idle = |zone| self.is_free(zone) && !self.zones.storage.has(zone, KEPT);
         let mut discarded = 0;
-        for zone in free.filter(|zone| !self.zones.storage.has(*zone, KEPT)) {
-            self.region().discard(self.zone_offset(zone), self.zone_size())?;
-            discarded += self.zone_size();
+        for range in self.zones.idle_ranges(is_idle) {
+            discarded += self.region().discard(range.start, range.end - range.start)?;
         }
         // There is room for the kept storage now, unless other files fill the disk; then the next put tries
         // again.
         let _ = self.keep_storage(u32::MAX);
         Ok(discarded)
+    }
+
+    /// Gives back what was set aside behind the first `from` bytes of a zone only because storage comes in
+    /// [units](quipu_medium::Region::discard_rest). Until the zone is taken again nobody stores to it, except
+    /// to [overwrite](quipu_medium::Region::overwrite) words.
+    pub(crate) fn discard_rest(&self, zone: ZoneId, from: u64) {
+        // Where the system refuses, the zone has more storage than it needs.
+        let _ = self.region().discard_rest(self.zone_offset(zone), self.zone_size(), from);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::error::{Shortage, SpaceError};
 use super::free_list::{FreeList, FreeListKind, Words};
-use super::handle::Space;
+use super::handle::{Space, is_written_to};
 use super::kept_storage::{KEPT, KeptStorage, Search};
 use super::pool_header::{HEADER_LEN, PoolHeader, ZoneEntry};
 use super::recovery::examine;
@@ -15,6 +15,7 @@ use super::superblock::{ExtentEntry, MAX_EXTENTS, Superblock};
 use crate::sync::Waiter;
 use quipu_medium::{Node, Region};
 use std::hash::Hasher;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use twox_hash::XxHash3_64;
 
@@ -30,6 +31,8 @@ const LOCATION_AT: u64 = std::mem::offset_of!(ZoneEntry, location) as u64;
 pub(super) struct ZoneExtent {
     first_zone: u32,
     node: Node,
+    /// Offset behind its last byte. Nothing is between that and its last zone.
+    end: u64,
     pub(super) list: FreeList,
 }
 
@@ -77,7 +80,8 @@ impl ZonePool {
             let list = examine(table_words(region, entry), kind);
             let first = entry.zones.get();
             offsets.extend((0..u64::from(list.count())).map(|index| first + index * zone_size));
-            extents.push(ZoneExtent { first_zone: entry.first_zone.get(), node, list });
+            let (first_zone, end) = (entry.first_zone.get(), entry.start.get() + entry.len.get());
+            extents.push(ZoneExtent { first_zone, node, end, list });
         }
         let free = extents.iter().map(|extent| extent.list.free()).sum();
         ZonePool {
@@ -88,6 +92,23 @@ impl ZonePool {
             spilled: AtomicU64::new(0),
             storage: KeptStorage::default(),
         }
+    }
+
+    /// Ranges of bytes in which nothing lies except zones that `is_idle`, each as long as can be.
+    pub(super) fn idle_ranges(&self, is_idle: impl Fn(ZoneId) -> bool) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for extent in &self.extents {
+            let last = extent.list.count() - 1;
+            for index in (0..=last).filter(|index| is_idle(ZoneId(extent.first_zone + index))) {
+                let start = self.offsets[(extent.first_zone + index) as usize];
+                let end = if index == last { extent.end } else { start + self.zone_size };
+                match ranges.last_mut().filter(|before| before.end == start) {
+                    Some(before) => before.end = end,
+                    None => ranges.push(start..end),
+                }
+            }
+        }
+        ranges
     }
 
     /// The extent that a zone belongs to, and its number there; `None` if there is no such zone.
@@ -363,6 +384,48 @@ impl Space {
     /// If there is no such zone.
     pub(crate) fn back_zone(&self, zone: ZoneId, from: u64, to: u64) -> Result<(), SpaceError> {
         Ok(self.region().reserve(self.zone_offset(zone) + from, to - from)?)
+    }
+
+    /// Ensures that there is storage behind zones of an earlier run that their owner stores to, where a copy
+    /// of the file has left holes. Zones that stand behind each other are asked for together.
+    ///
+    /// # Errors
+    /// [`SpaceError::Medium`] if the disk is full.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn back_zones(&self, zones: impl IntoIterator<Item = ZoneId>) -> Result<(), SpaceError> {
+        let all = zones.into_iter().map(|zone| (zone, self.zone_size()));
+        self.back_zones_up_to(all)
+    }
+
+    /// As [`back_zones`](Space::back_zones), behind so many bytes from the start of each zone.
+    ///
+    /// # Errors
+    /// As for [`back_zones`](Space::back_zones).
+    ///
+    /// # Panics
+    /// As for [`back_zones`](Space::back_zones).
+    pub fn back_zones_up_to(&self, zones: impl IntoIterator<Item = (ZoneId, u64)>) -> Result<(), SpaceError> {
+        if !is_written_to(self.region()) {
+            return Ok(());
+        }
+        let mut zones: Vec<_> = zones.into_iter().collect();
+        zones.sort_unstable();
+        let ranges = zones.into_iter().map(|(zone, len)| {
+            let start = self.zone_offset(zone);
+            start..start + len.min(self.zone_size())
+        });
+        let mut run = 0..0;
+        for range in ranges.chain(std::iter::once(u64::MAX..u64::MAX)) {
+            if range.start == run.end {
+                run.end = range.end;
+            } else {
+                self.region().reserve(run.start, run.end - run.start)?;
+                run = range;
+            }
+        }
+        Ok(())
     }
 
     /// Commit: the zone is owned, durably when this returns, for one flush of one line and one fence. The

@@ -363,6 +363,9 @@ impl<I: Index> Spine<I> {
         if is_settled && !lost {
             return Ok(report);
         }
+        let changed = findings.open.iter().map(|(info, end)| (info.zone, *end));
+        let covered = findings.holes.iter().map(|(info, offset, len)| (info.zone, offset + len));
+        self.heap.back_found(changed.chain(covered))?;
         self.heap.clock().begin(self.heap.space());
         if !findings.holes.is_empty() {
             for (info, offset, len) in &findings.holes {
@@ -383,6 +386,7 @@ impl<I: Index> Spine<I> {
             used.iter().for_each(|(info, end)| self.heap.reopen(info, *end));
         } else {
             self.heap.seal_recovered(&used);
+            self.heap.discard_rests(&used);
             used.iter().for_each(|(info, _)| self.heap.register(info));
             report.sealed = used.len();
         }

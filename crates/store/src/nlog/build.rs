@@ -69,7 +69,7 @@ pub(crate) fn open<I: Imaged + BothWays>(
             match loaded {
                 Some(loaded) => {
                     let spine = Arc::get_mut(&mut spine).expect("nobody else has it yet");
-                    recovery::resume(spine, loaded, pool.found.clone())
+                    recovery::resume(spine, loaded, pool.found.clone())?
                 }
                 None => recovery::recover(&*spine, threads, pool)?,
             }

@@ -73,15 +73,18 @@ pub(super) fn resume<I: Imaged>(
     spine: &mut NlogSpine<I>,
     loaded: Loaded<I>,
     space: SpaceRecovery,
-) -> RecoveryReport {
-    let report = loaded.adopt(&mut spine.core, space);
+) -> Result<RecoveryReport, Error> {
+    let mut found = Vec::new();
     for zone in spine.heap.space().committed_zones() {
         // SAFETY: the store is being opened, so nobody writes.
         if let Ok(info) = unsafe { spine.nlog().file_info(zone) } {
             spine.nlog().note_generation(&info);
+            found.push((zone, info.segment.sealed_end.unwrap_or(u64::MAX)));
         }
     }
-    report
+    // Records of any file may be marked.
+    spine.heap.back_found(found.into_iter())?;
+    Ok(loaded.adopt(&mut spine.core, space))
 }
 
 /// Builds the index of a pool that was just mapped, and settles what a crash left open.
@@ -110,6 +113,10 @@ pub(super) fn recover<I: Index>(
     damaged_at(all_damage(spine.heap.space(), std::mem::take(&mut findings.damage)))?;
     spine.drop_tombstones()?;
     spine.heap.clock().pass(findings.highest);
+    // Records of any file may be marked.
+    let sealed = findings.sealed.iter().map(|file| (file.segment.zone, file.segment.sealed_end.unwrap_or(u64::MAX)));
+    let open = findings.open.iter().map(|file| (file.info.segment.zone, file.end));
+    spine.heap.back_found(sealed.chain(open))?;
     // Nothing was changed until here.
     spine.heap.space().repair(&mut space);
     findings.report.was_clean = space.was_clean;

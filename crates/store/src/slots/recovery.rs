@@ -131,6 +131,8 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     }
     damaged_at(all_damage(spine.heap.space(), std::mem::take(&mut findings.damage)))?;
     spine.heap.clock().pass(findings.highest);
+    // Each record of a page may be changed where it stands.
+    spine.heap.space().back_zones(spine.heap.space().committed_zones())?;
     // Nothing was changed until here.
     spine.heap.space().repair(&mut space);
     spine.heap.reset_locks();

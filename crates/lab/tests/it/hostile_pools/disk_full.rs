@@ -77,11 +77,27 @@ fn under_slots() {
 /// A small file system, unmounted when dropped.
 struct SmallDisk<'a>(&'a Path);
 
+/// A kind of file system, and how much of it other files take.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Tmpfs,
+    /// In a file, with blocks of so many bytes.
+    Ext4(&'static str),
+}
+
 impl<'a> SmallDisk<'a> {
-    fn mount(folder: &'a Path) -> Option<SmallDisk<'a>> {
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(folder).output();
-        mounted.is_ok_and(|output| output.status.success()).then_some(SmallDisk(folder))
+    fn mount(kind: Kind, image: &Path, folder: &'a Path) -> Option<SmallDisk<'a>> {
+        let succeeds = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+        let mut mount = Command::new("mount");
+        let mounted = match kind {
+            Kind::Tmpfs => succeeds(mount.args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(folder)),
+            Kind::Ext4(block) => {
+                std::fs::File::create(image).unwrap().set_len(24 << 20).unwrap();
+                succeeds(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0", "-b", block]).arg(image))
+                    && succeeds(mount.args(["-o", "loop"]).arg(image).arg(folder))
+            }
+        };
+        mounted.then_some(SmallDisk(folder))
     }
 }
 
@@ -91,24 +107,50 @@ impl Drop for SmallDisk<'_> {
     }
 }
 
+const DESIGNS: [(Design, NodePlace); 5] = [
+    (Design::QUIPU, NodePlace::Dram),
+    (Design::NSTORE, NodePlace::Dram),
+    (Design::VIPER, NodePlace::Dram),
+    (Design::VIPER, NodePlace::Pm),
+    (Design::VIPER_PACMAN, NodePlace::Dram),
+];
+
 #[test]
 fn on_a_small_file_system() {
-    on_a_small_file_system_of(Design::QUIPU, NodePlace::Dram);
-    on_a_small_file_system_of(Design::NSTORE, NodePlace::Dram);
-    on_a_small_file_system_of(Design::VIPER, NodePlace::Dram);
-    on_a_small_file_system_of(Design::VIPER, NodePlace::Pm);
-    on_a_small_file_system_of(Design::VIPER_PACMAN, NodePlace::Dram);
+    DESIGNS.into_iter().for_each(|(design, nodes)| on_a_small_file_system_of(design, nodes, Kind::Tmpfs));
+}
+
+/// The system keeps what was read in order in large pages, and a store to one needs room for all of it.
+#[test]
+fn on_a_small_disk_where_others_read_the_pool() {
+    for block in ["1024", "4096"] {
+        DESIGNS.into_iter().for_each(|(design, nodes)| {
+            on_a_small_file_system_of(design, nodes, Kind::Ext4(block));
+        });
+    }
+}
+
+/// Reads the pool as a copy of it would, with nothing of it in the cache.
+fn read_by_others(path: &Path) {
+    // Dirty pages would stay.
+    let _ = Command::new("sync").arg("-f").arg(path).output();
+    let _ = std::fs::write("/proc/sys/vm/drop_caches", "1");
+    std::fs::read(path).unwrap();
 }
 
 #[track_caller]
-fn on_a_small_file_system_of(design: Design, nodes: NodePlace) {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(_disk) = SmallDisk::mount(folder.path()) else {
+fn on_a_small_file_system_of(design: Design, nodes: NodePlace, kind: Kind) {
+    let (folder, beside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some(_disk) = SmallDisk::mount(kind, &beside.path().join("image"), folder.path()) else {
         println!("skipped: mounting a small file system needs root");
         return;
     };
     let filler = folder.path().join("filler");
-    std::fs::write(&filler, vec![1; 1 << 20]).unwrap();
+    let (len, records) = match kind {
+        Kind::Tmpfs => (1 << 20, 500),
+        Kind::Ext4(_) => (6 << 20, 3000),
+    };
+    std::fs::write(&filler, vec![1; len]).unwrap();
     let path = folder.path().join("pool");
     // Many more zones than are asked for storage before a put is refused.
     let mut options = options().design(design).size(128 << 20).zone_size(64 << 10);
@@ -116,9 +158,10 @@ fn on_a_small_file_system_of(design: Design, nodes: NodePlace) {
     let mut store = Store::create(&path, &options).unwrap();
     let mut contents = Contents::new();
     disk_full(put_until_it_fails(&store, &mut contents, 100_000));
-    assert!(contents.len() > 500, "there was room for {}", contents.len());
+    assert!(contents.len() > records, "there was room for {}", contents.len());
     verify(&mut store, &contents);
     drop(store);
+    read_by_others(&path);
     let mut store = Store::open(&path, &options).unwrap();
     verify(&mut store, &contents);
     // Deletions and compaction go on, and so do puts of what they make room for.

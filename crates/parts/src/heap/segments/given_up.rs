@@ -25,10 +25,11 @@ use zerocopy::{FromZeros, IntoBytes};
 const CHECK_LEN: u64 = 8;
 
 impl LogHeap {
-    /// Complements the check of a segment's header, durably when this returns.
+    /// Complements the check of a segment's header, durably when this returns. The segment may have no
+    /// storage beside its records.
     pub fn give_up(&self, zone: ZoneId) {
         let check = self.space().zone_offset(zone);
-        self.region().store(check, !self.region().load(check));
+        self.region().overwrite(check, !self.region().load(check));
         self.region().persist(check, CHECK_LEN);
     }
 

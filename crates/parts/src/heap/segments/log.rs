@@ -413,19 +413,28 @@ impl LogHeap {
     /// Marks the end of a segment that nobody appends to any more. Durable with the next fence of this
     /// thread.
     pub(super) fn seal(&self, segment: &mut OpenSegment) {
+        self.mark_end(segment);
+        self.lives.seal(segment.zone);
+    }
+
+    /// The part of [`seal`](LogHeap::seal) on the medium. Nobody cleans the segment yet.
+    fn mark_end(&self, segment: &mut OpenSegment) {
         self.complete(segment);
         // A mark vouches for the records before it, so it must not become durable before them.
         self.region().fence();
         self.seal_at(segment.start, segment.life, segment.next);
-        self.lives.seal(segment.zone);
     }
 
-    /// Seals every segment that clients have left, durably.
+    /// Seals every segment that clients have left, durably. They keep no more storage than their records
+    /// need, so that many short runs take little of a disk.
     pub fn seal_idle(&self) {
         let mut idle = std::mem::take(&mut *self.idle.lock());
         if !idle.is_empty() {
             for segment in &mut idle {
-                self.seal(segment);
+                self.mark_end(segment);
+                // Sealed, it may soon be cleaned, and its zone be another's.
+                self.space.discard_rest(segment.zone, segment.limit);
+                self.lives.seal(segment.zone);
             }
             self.region().fence();
         }

@@ -3,6 +3,7 @@
 
 use super::append::OpenSegment;
 use super::log::LogHeap;
+use super::SegmentInfo;
 use crate::space::{SpaceError, ZoneId};
 
 /// Bytes with storage when a segment is opened.
@@ -25,6 +26,21 @@ impl LogHeap {
     /// Bytes from a segment's start to reserve, if so many are wanted.
     pub(in crate::heap) fn storage_for(&self, wanted: u64) -> u64 {
         self.steps().find(|len| *len >= wanted).unwrap_or(self.space.zone_size())
+    }
+
+    /// Ensures storage behind records of an earlier run, those before an offset in each segment, so that marks
+    /// and covers can be stored there. A copy of the file may have left holes.
+    ///
+    /// # Errors
+    /// [`SpaceError::Medium`] if the disk is full.
+    pub fn back_found(&self, found: impl Iterator<Item = (ZoneId, u64)>) -> Result<(), SpaceError> {
+        self.space.back_zones_up_to(found)
+    }
+
+    /// Gives back storage behind the ends of segments that recovery has sealed, as far as they have it only
+    /// because storage comes in units.
+    pub fn discard_rests(&self, sealed: &[(SegmentInfo, u64)]) {
+        sealed.iter().for_each(|(info, end)| self.space.discard_rest(info.zone, self.storage_for(*end)));
     }
 
     /// Bytes from a segment's start that can be read, where [reads take

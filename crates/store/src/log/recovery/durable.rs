@@ -40,7 +40,7 @@ use crate::types::reports::RecoveryReport;
 use crate::walk::proof::{all_damage, refuse_number};
 #[cfg(doc)]
 use quipu_parts::heap::segments::LogHeap;
-use quipu_parts::heap::segments::SegmentInfo;
+use quipu_parts::heap::segments::{FIRST_RECORD, SegmentInfo};
 use quipu_parts::space::ZoneId;
 use std::collections::BTreeSet;
 
@@ -87,6 +87,8 @@ pub(crate) fn recover<I: Rooted>(spine: &Spine<I>, pool: Existing<'_>) -> Result
         }));
     }
     damaged_at(all_damage(heap.space(), damage))?;
+    // A survey marks their ends.
+    heap.back_found(open.iter().map(|info| (info.zone, FIRST_RECORD)))?;
     heap.clock().pass(highest);
     // Nothing was changed until here.
     heap.space().repair(&mut space);
