@@ -37,6 +37,7 @@ mod raf;
 mod read_only;
 mod refilled;
 mod regressions;
+mod renewed;
 mod repointing;
 mod shared;
 mod small_pools;

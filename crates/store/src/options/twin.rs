@@ -140,4 +140,6 @@ pub enum Twin {
     CacheNotEmptied,
     /// A cleaner deletes the key of an expired record although the index may name a later one.
     ExpiredUnasked,
+    /// A reader whose record has expired since it was found does not look its key up again.
+    ExpiredBelieved,
 }

@@ -85,7 +85,7 @@ impl Reader {
         key: Key<'_>,
     ) -> Look<'g> {
         let hit = cache.get(guard, key.hash, key.bytes);
-        let hit = hit.filter(|hit| hit.expires() == 0 || hit.expires() > core.region().now());
+        let hit = hit.filter(|hit| !core.has_passed(hit.expires()));
         self.reads.set(self.reads.get() + 1);
         self.hits.set(self.hits.get() + u32::from(hit.is_some()));
         let is_sampled = self.reads.get() >= cache.sample();

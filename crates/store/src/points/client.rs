@@ -1,6 +1,7 @@
 //! A store as its clients see it: where the types of its walk end.
 
 use super::cached::{self, Reader};
+use super::expiry::Successors;
 use super::scan::Ordered;
 use super::{Core, Points};
 use crate::engine::{self, Decide, Engine, Head, Pinned, Removal};
@@ -20,6 +21,7 @@ use std::sync::Arc;
 /// The ordered walk of a store whose index keeps an order.
 pub(crate) type RangeOf<I> = for<'g> fn(
     &'g Core<I>,
+    &'g dyn Successors<I>,
     &'g Pinned<'g>,
     Bound<Cow<'g, [u8]>>,
     Bound<Cow<'g, [u8]>>,
@@ -28,11 +30,12 @@ pub(crate) type RangeOf<I> = for<'g> fn(
 /// The ordered walk for any such index.
 pub(crate) fn range_of<'g, I: BothWays>(
     core: &'g Core<I>,
+    successors: &'g dyn Successors<I>,
     pinned: &'g Pinned<'g>,
     from: Bound<Cow<'g, [u8]>>,
     to: Bound<Cow<'g, [u8]>>,
 ) -> Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g> {
-    Box::new(Ordered::new(core, pinned.to_read(), from, to))
+    Box::new(Ordered::new((core, successors), pinned.to_read(), from, to))
 }
 
 /// A walk whose reads are [these](Points), as its clients use it.
@@ -160,7 +163,8 @@ impl<W: Walk> engine::Session for Client<W> {
     fn clear(&mut self) -> Result<(), Error> {
         let Client { walk, own, .. } = self;
         walk.settle_all(&pin_to_read::<W>(own))?;
-        walk.core().clear(own, pin_to_read::<W>, |own, key| walk.write_blind(own, &Content::tombstone(key)))
+        walk.core()
+            .clear(&**walk, own, pin_to_read::<W>, |own, key| walk.write_blind(own, &Content::tombstone(key)))
     }
 
     fn modify(&mut self, key: &[u8], decide: &mut dyn Decide) -> Result<(), Error> {
@@ -219,7 +223,7 @@ impl<W: Walk> engine::Session for Client<W> {
     fn pairs<'g>(&'g self, pinned: &'g Pinned<'g>) -> Result<Box<dyn Iterator<Item = Pair<'g>> + 'g>, Error> {
         let guard = pinned.to_read();
         self.walk.settle_all(guard)?;
-        Ok(Box::new(self.walk.core().pairs(guard)))
+        Ok(Box::new(Points::pairs(&*self.walk, guard)))
     }
 
     fn keys<'g>(
@@ -228,7 +232,7 @@ impl<W: Walk> engine::Session for Client<W> {
     ) -> Result<Box<dyn Iterator<Item = KeyItem<'g>> + 'g>, Error> {
         let guard = pinned.to_read();
         self.walk.settle_all(guard)?;
-        Ok(Box::new(self.walk.core().keys(guard)))
+        Ok(Box::new(Points::keys(&*self.walk, guard)))
     }
 
     fn range<'g>(
@@ -241,6 +245,6 @@ impl<W: Walk> engine::Session for Client<W> {
             return Err(Error::Unsupported { what: "range scans" });
         };
         self.walk.settle_known(pinned.to_read())?;
-        Ok(range(self.walk.core(), pinned, from, to))
+        Ok(range(self.walk.core(), &*self.walk, pinned, from, to))
     }
 }
