@@ -5,6 +5,7 @@
 mod batches;
 mod believed;
 mod bench;
+mod cached;
 mod checkpoint;
 mod cleaner;
 mod contract;

@@ -2,6 +2,7 @@
 
 use super::cached::{self, Reader};
 use super::expiry::Successors;
+use super::read::Bare;
 use super::scan::Ordered;
 use super::{Core, Points};
 use crate::engine::{self, Decide, Engine, Head, Pinned, Removal};
@@ -81,13 +82,14 @@ fn pin_to_read<W: Walk>(own: &W::Own) -> Guard<'_> {
 pub(crate) struct Client<W: Walk> {
     walk: Arc<W>,
     own: W::Own,
-    reader: Reader,
+    /// If there is a cache.
+    reader: Option<Reader>,
 }
 
 impl<W: Walk> Client<W> {
     pub(crate) fn of(walk: Arc<W>, node: Option<Node>) -> Client<W> {
-        let own = walk.own(node);
-        Client { walk, own, reader: Reader::default() }
+        let (own, reader) = (walk.own(node), walk.core().cache.as_deref().map(Reader::of));
+        Client { walk, own, reader }
     }
 
     fn pin_to_read(&self) -> Guard<'_> {
@@ -96,22 +98,27 @@ impl<W: Walk> Client<W> {
 
     /// The cache in front of the index, for a read that is counted.
     #[inline(always)]
-    fn cache(&self) -> Option<&Arc<Cache>> {
-        self.walk.core().cache.as_ref()
+    fn cache(&self) -> Option<(&Arc<Cache>, &Reader)> {
+        self.walk.core().cache.as_ref().zip(self.reader.as_ref())
     }
 
     /// Out of the way of reads without a cache.
     #[cold]
     #[inline(never)]
-    fn get_by_cache(&self, cache: &Arc<Cache>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        let found = cached::get_into(&*self.walk, cache, &self.reader, &self.pin_to_read(), key, out);
+    fn get_by_cache(
+        &self,
+        (cache, reader): (&Arc<Cache>, &Reader),
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        let found = cached::get_into(&*self.walk, cache, reader, &self.pin_to_read(), key, out);
         self.leave_cache();
         found
     }
 
     /// Collects garbage of the cache, if there is much. The client is not pinned.
     fn leave_cache(&self) {
-        if self.reader.take_collection() {
+        if self.reader.as_ref().is_some_and(Reader::take_collection) {
             W::participant(&self.own).collect();
         }
     }
@@ -184,10 +191,10 @@ impl<W: Walk> engine::Session for Client<W> {
         _copy: &mut Vec<u8>,
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        let Some(cache) = self.cache() else {
-            return Points::get_many(&*self.walk, &self.pin_to_read(), keys, each);
+        let Some((cache, reader)) = self.cache() else {
+            return Points::get_many(&*self.walk, &self.pin_to_read(), keys, &mut Bare, each);
         };
-        let shown = cached::get_many(&*self.walk, cache, &self.reader, &self.pin_to_read(), keys, each);
+        let shown = cached::get_many(&*self.walk, cache, reader, &self.pin_to_read(), keys, each);
         self.leave_cache();
         shown
     }
@@ -200,7 +207,7 @@ impl<W: Walk> engine::Session for Client<W> {
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
         let guard = pinned.to_read();
         let cached =
-            self.cache().and_then(|cache| cached::value(&*self.walk, cache, &self.reader, guard, key));
+            self.cache().and_then(|(cache, reader)| cached::value(&*self.walk, cache, reader, guard, key));
         if let Some(value) = cached {
             return Ok(Some(Cow::Borrowed(value)));
         }

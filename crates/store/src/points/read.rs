@@ -32,6 +32,30 @@ struct Wanted<'k> {
     likely: Option<u64>,
 }
 
+/// What answers a batched get before the index does.
+pub(crate) trait Front {
+    /// Looks for the key at a position, and tells whether it is there.
+    fn look(&mut self, position: usize, key: Key<'_>) -> bool;
+
+    /// The value that the last look at a position has found.
+    fn found(&self, position: usize) -> Option<&[u8]>;
+}
+
+/// No front.
+pub(crate) struct Bare;
+
+impl Front for Bare {
+    #[inline(always)]
+    fn look(&mut self, _position: usize, _key: Key<'_>) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn found(&self, _position: usize) -> Option<&[u8]> {
+        None
+    }
+}
+
 /// References of one piece of the index, for iteration.
 pub(crate) struct Batch<I: Index> {
     cursor: I::Cursor,
@@ -158,11 +182,15 @@ pub(crate) trait Points: Sized {
         Ok(())
     }
 
-    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.
+    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order. No value is of
+    /// an earlier moment than that of a key before it, so the `front` is asked in that order too, and again
+    /// where the first answer has become too old.
+    #[inline(always)]
     fn get_many(
         &self,
         guard: &Guard<'_>,
         keys: &[&[u8]],
+        front: &mut impl Front,
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
         let core = self.core();
@@ -172,9 +200,14 @@ pub(crate) trait Points: Sized {
             place.key = core.key(key);
             place.near = core.index.prefetch(guard.participant(), place.key);
         }
-        // Keys whose words are known.
+        // Keys whose words are known, or their values in the front.
         let mut known = 0;
-        for Wanted { key, near, likely } in &mut *wanted {
+        let keeps = !(Self::Index::DURABLE || core.verifies);
+        for (position, Wanted { key, near, likely }) in wanted.iter_mut().enumerate() {
+            if keeps && front.look(position, *key) {
+                known += 1;
+                continue;
+            }
             if self.settle(guard, key.hash).is_err() {
                 break; // told in its turn
             }
@@ -186,10 +219,17 @@ pub(crate) trait Points: Sized {
             }
             known += 1;
         }
-        if Self::Index::DURABLE || core.verifies {
+        if !keeps {
             known = 0;
         }
         for (position, Wanted { key, likely, .. }) in wanted.iter().enumerate() {
+            if position >= known {
+                front.look(position, *key);
+            }
+            if let Some(value) = front.found(position) {
+                each(position, Some(value));
+                continue;
+            }
             let glance = if position < known {
                 core.glance_of(guard, *likely, *key)
             } else {
