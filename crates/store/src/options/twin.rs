@@ -142,4 +142,6 @@ pub enum Twin {
     ExpiredUnasked,
     /// A reader whose record has expired since it was found does not look its key up again.
     ExpiredBelieved,
+    /// A dump samples keys of memtables that may be released meanwhile; no twin for the explorer.
+    ReleasedSampled,
 }
