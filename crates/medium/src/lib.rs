@@ -37,7 +37,8 @@ pub use barrier::{all_threads_pass, lends_barriers};
 pub use durability::{Answer, Durability, Statement, Survives};
 pub use error::MediumError;
 pub use map::{
-    Claim, FileIdentity, Mapping, MediumKind, Pages, PmDevice, Probe, ignore_file_limit_signal, prefer_huge_pages, probe,
+    Claim, FileIdentity, Mapping, MediumKind, Pages, PmDevice, Probe, ignore_file_limit_signal,
+    prefer_huge_pages, probe,
 };
 pub use node::{Node, Span};
 pub use region::{Region, WORD};

@@ -215,13 +215,26 @@ impl Workers {
     }
 }
 
-impl Drop for Workers {
-    fn drop(&mut self) {
+impl Workers {
+    /// Tells the threads to end.
+    fn call_off(&self) {
         for (bell, _) in &self.threads {
             // A call may wake the thread between two looks at its state.
             while !bell.change(bell.state.load(Ordering::Relaxed), LEAVING) {}
             bell.unpark();
         }
+    }
+
+    /// Tells the threads to end, and waits for none of them. No other threads of these jobs are started.
+    pub(crate) fn leave(&mut self) {
+        self.call_off();
+        self.threads.clear();
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.call_off();
         for (bell, thread) in self.threads.drain(..) {
             // The thread has reported its panic, and the admission reports it for ever.
             let _ = thread.join();

@@ -333,7 +333,7 @@ pub struct Testing {
     pub handful: Option<u64>,
     /// Stripes of key locks, a power of two: few, so that keys share them.
     pub stripes: Option<usize>,
-    /// Of so many reads of a client, one counts for the cache.
+    /// Of so many reads of a client, one counts for the cache, in the mean.
     pub cache_sample: Option<u32>,
     /// The cache turns off or on after so many operations.
     pub cache_turns: Option<u64>,

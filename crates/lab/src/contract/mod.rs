@@ -11,6 +11,7 @@
 
 mod batches;
 mod calls;
+mod closures;
 mod concurrency;
 mod contents;
 mod durability;

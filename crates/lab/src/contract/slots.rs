@@ -91,6 +91,35 @@ pub(super) fn a_full_pool_of_slots_is_written_to_for_ever(fixture: &Fixture) -> 
     Ok(())
 }
 
+/// The closure of an update in place reads the very page, and cannot write.
+pub(super) fn an_update_in_place_reads_its_page(fixture: &Fixture) -> Outcome {
+    let store = fixture.create()?;
+    let (mut client, inner) = (store.client(), store.client());
+    let value = |number| value_of(&key_of(number), 1, VALUE);
+    for number in 0..20 {
+        client.put(&key_of(number), &value(number))?;
+    }
+    let inner = std::cell::RefCell::new(inner);
+    for number in 0..20 {
+        let changed = client.update_in_place(&key_of(number), WORD, |old| {
+            let mut inner = inner.borrow_mut();
+            for other in number..20 {
+                assert_eq!(inner.get(&key_of(other)).ok().flatten(), Some(value(other)));
+            }
+            assert_eq!(inner.pin().iter().count(), 20);
+            for refused in [inner.put(&key_of(number), &value(0)), inner.delete(&key_of(0)), store.sync()] {
+                assert!(matches!(refused, Err(quipu::Error::InsideUpdate)), "{refused:?}");
+            }
+            old.wrapping_add(1)
+        })?;
+        assert!(changed.is_some());
+        let mut expected = value(number);
+        add(&mut expected, 1);
+        assert_eq!(client.get(&key_of(number))?, Some(expected));
+    }
+    Ok(())
+}
+
 /// No change in place is lost, whatever moves the records or shows them meanwhile, and the rest of the value
 /// stays.
 pub(super) fn updates_in_place_are_atomic(fixture: &Fixture) -> Outcome {

@@ -1,7 +1,7 @@
 //! The list of checks, and carrying them out one after the other.
 
 use super::fixture::{Fixture, Medium, Outcome};
-use super::{batches, calls, concurrency, durability, expiry, large, limits, order, slots, space};
+use super::{batches, calls, closures, concurrency, durability, expiry, large, limits, order, slots, space};
 use quipu::designs::Capabilities;
 use quipu::internals::RecordForm;
 use quipu::{Design, Setting};
@@ -77,6 +77,9 @@ pub const CHECKS: &[Check] = checks! {
     calls::a_refused_batch_writes_nothing on 4 * MIB, 64 * KIB;
     calls::iteration_shows_every_key_once on 16 * MIB, 64 * KIB;
     calls::lent_values_do_not_change on 4 * MIB, 64 * KIB;
+    closures::a_closure_reads_its_store_and_does_nothing_else on 4 * MIB, 64 * KIB;
+    closures::a_store_may_end_inside_of_a_closure on 4 * MIB, 64 * KIB;
+    closures::closures_do_not_wait_for_each_other on 4 * MIB, 64 * KIB;
     batches::a_batch_writes_all_and_the_last_of_a_key_counts on 4 * MIB, 64 * KIB, if |can| can.batches;
     batches::a_batch_that_cannot_be_written_whole_writes_nothing on 4 * MIB, 64 * KIB, if |can| can.batches;
     batches::a_full_pool_takes_batches_that_delete on MIB, 16 * KIB, if |can| can.batches;
@@ -111,6 +114,7 @@ pub const CHECKS: &[Check] = checks! {
     space::threads_share_a_pool_that_is_nearly_full on 4 * MIB, 64 * KIB;
     slots::records_of_one_size_are_kept on 4 * MIB, 64 * KIB, of slots::FORM, if |can| can.updates_in_place;
     slots::a_full_pool_of_slots_is_written_to_for_ever on MIB, 64 * KIB, of slots::FORM, if |can| can.updates_in_place;
+    slots::an_update_in_place_reads_its_page on 4 * MIB, 64 * KIB, of slots::FORM, if |can| can.updates_in_place;
     slots::updates_in_place_are_atomic on 4 * MIB, 64 * KIB, of slots::FORM, if |can| can.updates_in_place;
     durability::reopening_keeps_everything on 8 * MIB, 64 * KIB;
     durability::a_store_with_clients_does_not_close on 4 * MIB, 64 * KIB;

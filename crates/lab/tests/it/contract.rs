@@ -47,6 +47,7 @@ macro_rules! rooms {
 }
 
 rooms! {
+    closures;
     calls, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
     batches, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";
     expiry, ignore = "at night: cargo test -p quipu-lab --test it on_files -- --include-ignored --skip model::";

@@ -5,6 +5,7 @@
 mod batches;
 mod believed;
 mod bench;
+mod cached;
 mod checkpoint;
 mod cleaner;
 mod contract;
@@ -37,6 +38,7 @@ mod raf;
 mod read_only;
 mod refilled;
 mod regressions;
+mod renewed;
 mod repointing;
 mod shared;
 mod small_pools;

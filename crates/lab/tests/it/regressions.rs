@@ -88,6 +88,16 @@ fn a_record_that_follows_an_expired_one_stays_when_that_is_cleaned() {
     pass([(Design::NSTORE, 380), (Design::NSTORE, 459)]);
 }
 
+/// A reader found the record that was about to expire, and asked for the time when another record had taken
+/// its place: it said "absent" of a key that had a value all the time.
+#[test]
+fn a_key_that_is_renewed_in_time_is_not_absent() {
+    let (design, runs) = (Design::FLATSTORE_H, Some(1));
+    let config = CrashConfig { design, seed: 69, runs, ops: 40, threads: 2, ..CrashConfig::default() };
+    let report = explore(&config, &mut |_, _| {}).expect("settings that there are");
+    assert_eq!(report.violations, 0, "{:#?}", report.details);
+}
+
 /// A second engine on the same memory would seal and rewrite what the first still appends to.
 #[test]
 fn a_region_serves_one_store_at_a_time() {

@@ -10,8 +10,9 @@
 //! [put in](Cache::fill), as the index has it then. So the cache never has a pair that the index has not,
 //! once a write of the key can be seen. A reader that had the pair before began before.
 //!
-//! **Sampling.** Of the reads of a client every 32nd counts: it makes a pair worth more, or brings it in for
-//! the one of its bucket that is [worth least](Policy).
+//! **Sampling.** Of 32 reads of a client one counts, in the mean: it makes a pair worth more, or brings it in
+//! for the one of its bucket that is [worth least](Policy). The [steps](Steps) between two are random, since a
+//! client may go round a number of keys that has a factor in common with any fixed one.
 //!
 //! **Off.** Where reads have nothing to gain, the cache turns itself off (`pulse.rs`).
 //!
@@ -23,9 +24,11 @@ mod bucket;
 mod periodic;
 mod policy;
 mod pulse;
+mod steps;
 
 pub use policy::Policy;
 pub use pulse::Counts;
+pub use steps::Steps;
 
 use crate::epoch::Guard;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -53,7 +56,7 @@ pub struct CacheSettings {
     pub budget: u64,
     /// Which pairs it keeps.
     pub policy: Policy,
-    /// Reads of a client of which one counts.
+    /// Reads of a client of which one counts, in the mean.
     pub sample: u32,
     /// Operations after which the cache looks whether it is of use.
     pub window: u64,
@@ -137,6 +140,8 @@ pub struct Cache {
     live: AtomicU64,
     /// Where the next pair is looked for that is to go for one of another bucket.
     hand: AtomicU32,
+    /// Clients that were given their steps.
+    clients: AtomicU64,
     pulse: Pulse,
     /// The keys that a policy admits, if it does not admit all.
     periodic: Option<Periodic>,
@@ -157,6 +162,7 @@ impl Cache {
             used: Arc::default(),
             live: AtomicU64::new(0),
             hand: AtomicU32::new(0),
+            clients: AtomicU64::new(0),
             pulse: Pulse::new(settings.window, settings.is_restless),
             periodic: policy.has_periods().then(Periodic::default),
         }
@@ -175,10 +181,9 @@ impl Cache {
         prefetch(self.bucket(hash));
     }
 
-    /// Reads of a client of which one counts.
-    #[inline]
-    pub fn sample(&self) -> u32 {
-        self.settings.sample
+    /// The steps of a new client's reads from one that counts to the next.
+    pub fn steps(&self) -> Steps {
+        Steps::new(self.clients.fetch_add(1, Ordering::Relaxed), self.settings.sample)
     }
 
     /// Looks for a key.

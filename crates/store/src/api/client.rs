@@ -2,6 +2,7 @@
 
 mod decide;
 
+use crate::api::closures;
 use crate::api::guard::{Guard, end_of_prefix};
 use crate::api::tables::Snapshot;
 use crate::engine::{AT_ONCE, Engine, InPlace};
@@ -41,6 +42,12 @@ impl Client {
         Client { session: engine.clone().session(node) }
     }
 
+    /// Refuses a write [inside of a closure](closures) of its own store.
+    #[inline]
+    fn admit(&self) -> Result<(), Error> {
+        closures::refuse(|| self.session.engine())
+    }
+
     #[cfg(test)]
     pub(crate) fn session(&self) -> &dyn crate::engine::Session {
         &*self.session
@@ -50,8 +57,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::KeyEmpty`], [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::PoolFull`],
-    /// [`Error::RecordSize`], [`Error::ReadOnly`], [`Error::BackgroundFailed`], or a failure of the medium;
-    /// the key keeps its old value. After [`Error::Damaged`], which says that the old value cannot be
+    /// [`Error::RecordSize`], [`Error::ReadOnly`], [`Error::BackgroundFailed`], [`Error::InsideUpdate`], or a
+    /// failure of the medium; the key keeps its old value. After [`Error::Damaged`], which says that the old value cannot be
     /// released, it may have the new one.
     ///
     /// ```
@@ -64,6 +71,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.admit()?;
         self.session.put(key, value)
     }
 
@@ -75,6 +83,7 @@ impl Client {
     /// As for [`put`](Client::put).
     pub fn put_until(&mut self, key: &[u8], value: &[u8], time: u64) -> Result<(), Error> {
         // Zero stands for "never" in a record.
+        self.admit()?;
         self.session.put_until(key, value, time.max(1))
     }
 
@@ -229,6 +238,7 @@ impl Client {
     /// As for [`put`](Client::put). Keys and values are checked before anything is written; when the pool
     /// becomes full on the way, the pairs before the one that failed are written.
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&mut self, pairs: &[(K, V)]) -> Result<(), Error> {
+        self.admit()?;
         for (key, value) in pairs {
             self.session.check(key.as_ref(), value.as_ref())?;
         }
@@ -264,6 +274,7 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
+        self.admit()?;
         self.session.write(batch)
     }
 
@@ -284,6 +295,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
+        self.admit()?;
         self.session.delete(key)
     }
 
@@ -326,6 +338,7 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn delete_range(&mut self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<(), Error> {
+        self.admit()?;
         let behind = |key: &[u8]| [key, &[0]].concat();
         let from = match from {
             Bound::Unbounded => Vec::new(),

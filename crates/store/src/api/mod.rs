@@ -1,6 +1,7 @@
 //! The interface for programs: a store, its clients and their guards.
 
 pub(crate) mod client;
+mod closures;
 pub(crate) mod guard;
 mod parts;
 mod sizes;

@@ -3,6 +3,7 @@
 mod read_only;
 
 use crate::api::client::Client;
+use crate::api::closures;
 use crate::api::parts;
 use crate::api::sizes::{check_len, is_zone_size, zone_size};
 use crate::background::Workers;
@@ -286,8 +287,9 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::PoolFull`] if not even a zone to move records to is left; [`Error::Damaged`] if a segment
-    /// cannot be read, which then stays as it is.
+    /// cannot be read, which then stays as it is; [`Error::InsideUpdate`].
     pub fn compact(&self) -> Result<(u64, u64), Error> {
+        self.admit()?;
         self.engine.compact()
     }
 
@@ -331,6 +333,7 @@ impl Store {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn sync(&self) -> Result<(), Error> {
+        self.admit()?;
         self.engine.sync()
     }
 
@@ -350,6 +353,7 @@ impl Store {
 
     /// Does work that needs the store for itself: refused while clients are alive, and no job runs meanwhile.
     fn alone<T>(&mut self, work: impl FnOnce(&Store) -> Result<T, Error>) -> Result<T, Error> {
+        self.admit()?;
         self.workers = Workers::default();
         let done = self.exclusive().and_then(|()| work(self));
         self.start();
@@ -364,9 +368,15 @@ impl Store {
     /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium; [`Error::NewerFormat`] for a
     /// record of a newer version that has crashed. The pool is then as after a drop.
     pub fn close(mut self) -> Result<(), Error> {
+        self.admit()?;
         self.workers = Workers::default();
         self.exclusive()?;
         self.engine.close()
+    }
+
+    /// Refuses maintenance [inside of a closure](closures) of this store.
+    pub(super) fn admit(&self) -> Result<(), Error> {
+        closures::refuse(|| &*self.engine)
     }
 
     /// Refuses while clients are alive. No job runs at this time.
@@ -465,6 +475,15 @@ fn check_superblock(superblock: &Superblock, options: &Options) -> Result<Design
         return Err(SpaceError::Geometry { what: "a number is larger than any run could count" }.into());
     }
     Ok(design)
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.admit().is_err() {
+            // A job may wait for the key that the caller's closure has locked.
+            self.workers.leave();
+        }
+    }
 }
 
 impl std::fmt::Debug for Store {

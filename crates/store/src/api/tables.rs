@@ -36,6 +36,7 @@ impl Store {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn create_table(&self, name: &str) -> Result<Table, Error> {
+        self.admit()?;
         self.engine.create_table(name)
     }
 
@@ -76,6 +77,7 @@ impl Store {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn drop_table(&self, table: &Table) -> Result<(), Error> {
+        self.admit()?;
         self.engine.drop_table(table.id)
     }
 

@@ -140,4 +140,8 @@ pub enum Twin {
     CacheNotEmptied,
     /// A cleaner deletes the key of an expired record although the index may name a later one.
     ExpiredUnasked,
+    /// A reader whose record has expired since it was found does not look its key up again.
+    ExpiredBelieved,
+    /// A dump samples keys of memtables that may be released meanwhile; no twin for the explorer.
+    ReleasedSampled,
 }

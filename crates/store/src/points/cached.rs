@@ -4,6 +4,7 @@
 //! with that stripe held, if it is free, and as the index has it then.
 
 use super::near::Readers;
+use super::read::Front;
 use super::{Core, Located, Points, reference_of};
 use crate::engine::AT_ONCE;
 use crate::engine::site::Site;
@@ -11,7 +12,7 @@ use crate::options::{CacheSize, Twin};
 use crate::types::error::Error;
 use crate::types::stats::Stats;
 use quipu_medium::{MediumKind, Node};
-use quipu_parts::cache::{Cache, CacheSettings, CacheTwin, Counts, Hit, Item};
+use quipu_parts::cache::{Cache, CacheSettings, CacheTwin, Counts, Hit, Item, Steps};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use std::cell::Cell;
@@ -56,8 +57,10 @@ pub(crate) fn cache_of(site: &Site<'_>, is_of_design: bool) -> Option<Arc<Cache>
 }
 
 /// A client's side of the cache.
-#[derive(Default)]
 pub(super) struct Reader {
+    steps: Steps,
+    /// The number of reads since the last report with which the next one is due.
+    due: Cell<u32>,
     /// Since the last report.
     reads: Cell<u32>,
     hits: Cell<u32>,
@@ -75,6 +78,12 @@ enum Look<'g> {
 }
 
 impl Reader {
+    pub(super) fn of(cache: &Cache) -> Reader {
+        let (steps, zero) = (cache.steps(), Cell::new(0));
+        let due = Cell::new(steps.next());
+        Reader { steps, due, reads: zero.clone(), hits: zero, is_to_collect: Cell::new(false) }
+    }
+
     /// Looks for a key, and counts that.
     #[inline]
     fn look<'g, I: Index>(
@@ -85,10 +94,10 @@ impl Reader {
         key: Key<'_>,
     ) -> Look<'g> {
         let hit = cache.get(guard, key.hash, key.bytes);
-        let hit = hit.filter(|hit| hit.expires() == 0 || !core.has_passed(hit.expires()));
+        let hit = hit.filter(|hit| !core.has_passed(hit.expires()));
         self.reads.set(self.reads.get() + 1);
         self.hits.set(self.hits.get() + u32::from(hit.is_some()));
-        let is_sampled = self.reads.get() >= cache.sample();
+        let is_sampled = self.reads.get() >= self.due.get();
         if is_sampled {
             self.report(core, cache, guard, hit.as_ref());
         }
@@ -104,6 +113,7 @@ impl Reader {
             cache.note_hit(hit, node_of(core));
         }
         let [reads, hits] = [&self.reads, &self.hits].map(Cell::take);
+        self.due.set(self.steps.next());
         let is_to_collect = cache.report(guard, Counts { reads, hits });
         self.is_to_collect.set(self.is_to_collect.get() || is_to_collect);
     }
@@ -163,8 +173,7 @@ pub(super) fn value<'g, W: Points>(
     None
 }
 
-/// As [`Points::get_many`]: no value is of an earlier moment than that of a key before it. So the cache gives
-/// those before the first miss, and the index all others.
+/// As [`Points::get_many`].
 pub(super) fn get_many<W: Points>(
     walk: &W,
     cache: &Arc<Cache>,
@@ -174,29 +183,48 @@ pub(super) fn get_many<W: Points>(
     each: &mut dyn FnMut(usize, Option<&[u8]>),
 ) -> Result<(), Error> {
     let core = walk.core();
-    let mut hashes = [0; AT_ONCE];
-    for (hash, key) in hashes.iter_mut().zip(keys) {
-        *hash = core.hash(key);
-        cache.prefetch(*hash);
+    for key in keys {
+        cache.prefetch(core.hash(key));
     }
-    let mut sampled = None;
-    let mut given = 0;
-    for (bytes, hash) in keys.iter().zip(hashes) {
-        let key = Key { bytes, hash };
-        match reader.look(core, cache, guard, key) {
-            Look::Hit(value) => each(given, Some(value)),
-            Look::Miss { is_sampled } => {
-                sampled = is_sampled.then_some(key);
-                break;
-            }
+    let mut hits = Hits { core, cache, reader, guard, values: [None; AT_ONCE], sampled: 0 };
+    walk.get_many(guard, keys, &mut hits, each)?;
+    for (position, key) in keys.iter().enumerate() {
+        if hits.sampled >> position & 1 == 1 {
+            fill(walk, cache, guard, core.key(key));
         }
-        given += 1;
-    }
-    walk.get_many(guard, &keys[given..], &mut |i, value| each(given + i, value))?;
-    if let Some(key) = sampled {
-        fill(walk, cache, guard, key);
     }
     Ok(())
+}
+
+/// What the cache has of the keys of a batched get.
+struct Hits<'g, I: Index> {
+    core: &'g Core<I>,
+    cache: &'g Arc<Cache>,
+    reader: &'g Reader,
+    guard: &'g Guard<'g>,
+    values: [Option<&'g [u8]>; AT_ONCE],
+    /// Positions, by bit, of keys that are to be put in.
+    sampled: u32,
+}
+
+impl<I: Index> Front for Hits<'_, I> {
+    #[inline]
+    fn look(&mut self, position: usize, key: Key<'_>) -> bool {
+        let Hits { core, cache, reader, guard, values, sampled } = self;
+        values[position] = match reader.look(core, cache, guard, key) {
+            Look::Hit(value) => Some(value),
+            Look::Miss { is_sampled } => {
+                *sampled |= u32::from(is_sampled) << position;
+                None
+            }
+        };
+        values[position].is_some()
+    }
+
+    #[inline]
+    fn found(&self, position: usize) -> Option<&[u8]> {
+        self.values[position]
+    }
 }
 
 /// Puts the pair of a key in, as the index has it. Nothing happens if a writer has the key, or if it cannot

@@ -1,6 +1,7 @@
 //! Deleting every key, a piece of the index at a time.
 
 use super::Core;
+use super::expiry::Successors;
 use crate::types::error::{DamagedPlace, Error, damaged_at};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::Index;
@@ -11,13 +12,14 @@ impl<I: Index> Core<I> {
     /// Keys are copied before they are deleted, so that nothing is pinned while a delete waits for room.
     pub(crate) fn clear<S>(
         &self,
+        successors: &dyn Successors<I>,
         session: &mut S,
         pin: impl Fn(&S) -> Guard<'_>,
         delete: impl Fn(&mut S, &[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.admission.admit()?;
         let (mut cursor, mut keys, mut damage) = (I::Cursor::default(), Vec::new(), Vec::new());
-        while self.next_keys(&pin(session), &mut cursor, &mut keys, &mut damage)? {
+        while self.next_keys((successors, &pin(session)), &mut cursor, &mut keys, &mut damage)? {
             for key in keys.drain(..) {
                 delete(session, &key)?;
             }
@@ -29,7 +31,7 @@ impl<I: Index> Core<I> {
     /// the end.
     fn next_keys(
         &self,
-        guard: &Guard<'_>,
+        (successors, guard): (&dyn Successors<I>, &Guard<'_>),
         cursor: &mut I::Cursor,
         keys: &mut Vec<Vec<u8>>,
         damage: &mut Vec<DamagedPlace>,
@@ -37,7 +39,7 @@ impl<I: Index> Core<I> {
         let mut words = Vec::new();
         let has_more = self.index.next_batch(guard, cursor, &mut words)?;
         for word in words {
-            match self.key_of(guard, word) {
+            match self.key_of(successors, guard, word) {
                 Ok(key) => keys.extend(key.map(<[u8]>::to_vec)),
                 Err(Error::Damaged(found)) => damage.extend(found.places),
                 Err(error) => return Err(error),

@@ -1,6 +1,8 @@
 //! A store as its clients see it: where the types of its walk end.
 
 use super::cached::{self, Reader};
+use super::expiry::Successors;
+use super::read::Bare;
 use super::scan::Ordered;
 use super::{Core, Points};
 use crate::engine::{self, Decide, Engine, Head, Pinned, Removal};
@@ -20,6 +22,7 @@ use std::sync::Arc;
 /// The ordered walk of a store whose index keeps an order.
 pub(crate) type RangeOf<I> = for<'g> fn(
     &'g Core<I>,
+    &'g dyn Successors<I>,
     &'g Pinned<'g>,
     Bound<Cow<'g, [u8]>>,
     Bound<Cow<'g, [u8]>>,
@@ -28,11 +31,12 @@ pub(crate) type RangeOf<I> = for<'g> fn(
 /// The ordered walk for any such index.
 pub(crate) fn range_of<'g, I: BothWays>(
     core: &'g Core<I>,
+    successors: &'g dyn Successors<I>,
     pinned: &'g Pinned<'g>,
     from: Bound<Cow<'g, [u8]>>,
     to: Bound<Cow<'g, [u8]>>,
 ) -> Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g> {
-    Box::new(Ordered::new(core, pinned.to_read(), from, to))
+    Box::new(Ordered::new((core, successors), pinned.to_read(), from, to))
 }
 
 /// A walk whose reads are [these](Points), as its clients use it.
@@ -78,13 +82,14 @@ fn pin_to_read<W: Walk>(own: &W::Own) -> Guard<'_> {
 pub(crate) struct Client<W: Walk> {
     walk: Arc<W>,
     own: W::Own,
-    reader: Reader,
+    /// If there is a cache.
+    reader: Option<Reader>,
 }
 
 impl<W: Walk> Client<W> {
     pub(crate) fn of(walk: Arc<W>, node: Option<Node>) -> Client<W> {
-        let own = walk.own(node);
-        Client { walk, own, reader: Reader::default() }
+        let (own, reader) = (walk.own(node), walk.core().cache.as_deref().map(Reader::of));
+        Client { walk, own, reader }
     }
 
     fn pin_to_read(&self) -> Guard<'_> {
@@ -93,22 +98,27 @@ impl<W: Walk> Client<W> {
 
     /// The cache in front of the index, for a read that is counted.
     #[inline(always)]
-    fn cache(&self) -> Option<&Arc<Cache>> {
-        self.walk.core().cache.as_ref()
+    fn cache(&self) -> Option<(&Arc<Cache>, &Reader)> {
+        self.walk.core().cache.as_ref().zip(self.reader.as_ref())
     }
 
     /// Out of the way of reads without a cache.
     #[cold]
     #[inline(never)]
-    fn get_by_cache(&self, cache: &Arc<Cache>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        let found = cached::get_into(&*self.walk, cache, &self.reader, &self.pin_to_read(), key, out);
+    fn get_by_cache(
+        &self,
+        (cache, reader): (&Arc<Cache>, &Reader),
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        let found = cached::get_into(&*self.walk, cache, reader, &self.pin_to_read(), key, out);
         self.leave_cache();
         found
     }
 
     /// Collects garbage of the cache, if there is much. The client is not pinned.
     fn leave_cache(&self) {
-        if self.reader.take_collection() {
+        if self.reader.as_ref().is_some_and(Reader::take_collection) {
             W::participant(&self.own).collect();
         }
     }
@@ -160,7 +170,8 @@ impl<W: Walk> engine::Session for Client<W> {
     fn clear(&mut self) -> Result<(), Error> {
         let Client { walk, own, .. } = self;
         walk.settle_all(&pin_to_read::<W>(own))?;
-        walk.core().clear(own, pin_to_read::<W>, |own, key| walk.write_blind(own, &Content::tombstone(key)))
+        walk.core()
+            .clear(&**walk, own, pin_to_read::<W>, |own, key| walk.write_blind(own, &Content::tombstone(key)))
     }
 
     fn modify(&mut self, key: &[u8], decide: &mut dyn Decide) -> Result<(), Error> {
@@ -180,10 +191,10 @@ impl<W: Walk> engine::Session for Client<W> {
         _copy: &mut Vec<u8>,
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
-        let Some(cache) = self.cache() else {
-            return Points::get_many(&*self.walk, &self.pin_to_read(), keys, each);
+        let Some((cache, reader)) = self.cache() else {
+            return Points::get_many(&*self.walk, &self.pin_to_read(), keys, &mut Bare, each);
         };
-        let shown = cached::get_many(&*self.walk, cache, &self.reader, &self.pin_to_read(), keys, each);
+        let shown = cached::get_many(&*self.walk, cache, reader, &self.pin_to_read(), keys, each);
         self.leave_cache();
         shown
     }
@@ -196,7 +207,7 @@ impl<W: Walk> engine::Session for Client<W> {
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
         let guard = pinned.to_read();
         let cached =
-            self.cache().and_then(|cache| cached::value(&*self.walk, cache, &self.reader, guard, key));
+            self.cache().and_then(|(cache, reader)| cached::value(&*self.walk, cache, reader, guard, key));
         if let Some(value) = cached {
             return Ok(Some(Cow::Borrowed(value)));
         }
@@ -219,7 +230,7 @@ impl<W: Walk> engine::Session for Client<W> {
     fn pairs<'g>(&'g self, pinned: &'g Pinned<'g>) -> Result<Box<dyn Iterator<Item = Pair<'g>> + 'g>, Error> {
         let guard = pinned.to_read();
         self.walk.settle_all(guard)?;
-        Ok(Box::new(self.walk.core().pairs(guard)))
+        Ok(Box::new(Points::pairs(&*self.walk, guard)))
     }
 
     fn keys<'g>(
@@ -228,7 +239,7 @@ impl<W: Walk> engine::Session for Client<W> {
     ) -> Result<Box<dyn Iterator<Item = KeyItem<'g>> + 'g>, Error> {
         let guard = pinned.to_read();
         self.walk.settle_all(guard)?;
-        Ok(Box::new(self.walk.core().keys(guard)))
+        Ok(Box::new(Points::keys(&*self.walk, guard)))
     }
 
     fn range<'g>(
@@ -241,6 +252,6 @@ impl<W: Walk> engine::Session for Client<W> {
             return Err(Error::Unsupported { what: "range scans" });
         };
         self.walk.settle_known(pinned.to_read())?;
-        Ok(range(self.walk.core(), pinned, from, to))
+        Ok(range(self.walk.core(), &*self.walk, pinned, from, to))
     }
 }

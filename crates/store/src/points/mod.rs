@@ -12,6 +12,7 @@ pub(crate) mod checkpoint;
 mod clear;
 mod client;
 mod decide;
+mod expiry;
 mod near;
 mod proved;
 mod read;

@@ -1,5 +1,6 @@
 //! Reading: one lookup in the index, one in the record, no lock.
 
+use super::expiry::Successors;
 use super::{Core, Located, reference_of};
 use crate::engine::AT_ONCE;
 use crate::types::error::Error;
@@ -31,6 +32,30 @@ struct Wanted<'k> {
     likely: Option<u64>,
 }
 
+/// What answers a batched get before the index does.
+pub(crate) trait Front {
+    /// Looks for the key at a position, and tells whether it is there.
+    fn look(&mut self, position: usize, key: Key<'_>) -> bool;
+
+    /// The value that the last look at a position has found.
+    fn found(&self, position: usize) -> Option<&[u8]>;
+}
+
+/// No front.
+pub(crate) struct Bare;
+
+impl Front for Bare {
+    #[inline(always)]
+    fn look(&mut self, _position: usize, _key: Key<'_>) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn found(&self, _position: usize) -> Option<&[u8]> {
+        None
+    }
+}
+
 /// References of one piece of the index, for iteration.
 pub(crate) struct Batch<I: Index> {
     cursor: I::Cursor,
@@ -52,7 +77,7 @@ impl<I: Index> Default for Batch<I> {
 }
 
 /// A walk whose reads are these.
-pub(crate) trait Points {
+pub(crate) trait Points: Sized {
     type Index: Index;
 
     fn core(&self) -> &Core<Self::Index>;
@@ -82,7 +107,24 @@ pub(crate) trait Points {
     ) -> Result<Option<RecordView<'g>>, Error> {
         let key = self.core().key(key);
         self.settle(guard, key.hash)?;
-        self.core().find::<WHOLE>(guard, key)
+        self.find::<WHOLE>(guard, key)
+    }
+
+    /// The record of a key whose stripe is settled, unless it has expired: whole, or the header and the key
+    /// alone.
+    #[inline(always)]
+    fn find<'g, const WHOLE: bool>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        key: Key<'_>,
+    ) -> Result<Option<RecordView<'g>>, Error> {
+        let located = match self.core().found::<WHOLE>(guard, key)? {
+            Some(located) if self.core().has_expired(&located.record) => {
+                self.successor(guard, key, located.word)?
+            }
+            located => located,
+        };
+        Ok(located.map(|located| located.record))
     }
 
     /// Copies the value of `key` into `out` in place of its contents; returns whether there is one.
@@ -100,15 +142,55 @@ pub(crate) trait Points {
                 out.clear();
                 Ok(false)
             }
-            Glance::Other => self.core().get_any_into(guard, key.bytes, key.hash, out),
+            Glance::Other => self.get_any_into(guard, key.bytes, key.hash, out),
         }
     }
 
-    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.
+    /// As [`get_into`](Points::get_into), for a key whose stripe is settled, whatever its record is.
+    #[cold]
+    fn get_any_into(
+        &self,
+        guard: &Guard<'_>,
+        bytes: &[u8],
+        hash: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        out.clear();
+        match self.find::<true>(guard, Key { bytes, hash })? {
+            Some(record) if record.is_large() => self.core().append_large(guard, &record, out)?,
+            Some(record) => out.extend_from_slice(record.value),
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Shows the value of a key whose stripe is settled, whatever its record is.
+    #[cold]
+    fn show_any(
+        &self,
+        guard: &Guard<'_>,
+        key: Key<'_>,
+        position: usize,
+        each: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        match self.find::<true>(guard, key)? {
+            Some(record) if record.is_large() => {
+                each(position, Some(&self.core().assemble(guard, &record)?));
+            }
+            found => each(position, found.map(|record| record.value)),
+        }
+        Ok(())
+    }
+
+    /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order. No value is of
+    /// an earlier moment than that of a key before it, so the `front` is asked in that order too, and again
+    /// where the first answer has become too old.
+    #[inline(always)]
     fn get_many(
         &self,
         guard: &Guard<'_>,
         keys: &[&[u8]],
+        front: &mut impl Front,
         each: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
         let core = self.core();
@@ -118,9 +200,14 @@ pub(crate) trait Points {
             place.key = core.key(key);
             place.near = core.index.prefetch(guard.participant(), place.key);
         }
-        // Keys whose words are known.
+        // Keys whose words are known, or their values in the front.
         let mut known = 0;
-        for Wanted { key, near, likely } in &mut *wanted {
+        let keeps = !(Self::Index::DURABLE || core.verifies);
+        for (position, Wanted { key, near, likely }) in wanted.iter_mut().enumerate() {
+            if keeps && front.look(position, *key) {
+                known += 1;
+                continue;
+            }
             if self.settle(guard, key.hash).is_err() {
                 break; // told in its turn
             }
@@ -132,10 +219,17 @@ pub(crate) trait Points {
             }
             known += 1;
         }
-        if Self::Index::DURABLE || core.verifies {
+        if !keeps {
             known = 0;
         }
         for (position, Wanted { key, likely, .. }) in wanted.iter().enumerate() {
+            if position >= known {
+                front.look(position, *key);
+            }
+            if let Some(value) = front.found(position) {
+                each(position, Some(value));
+                continue;
+            }
             let glance = if position < known {
                 core.glance_of(guard, *likely, *key)
             } else {
@@ -149,11 +243,21 @@ pub(crate) trait Points {
                     // No later key is to be shown as it was before this one is read.
                     known = 0;
                     self.settle(guard, key.hash)?;
-                    core.show_any(guard, *key, position, each)?;
+                    self.show_any(guard, *key, position, each)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// All keys with their values, in no order; as [`crate::Guard::iter`].
+    fn pairs<'g>(&'g self, guard: &'g Guard<'g>) -> impl Iterator<Item = Pair<'g>> {
+        self.core().each(guard, move |word| self.core().pair_of(self, guard, word))
+    }
+
+    /// All keys, in no order; as [`crate::Guard::keys`].
+    fn keys<'g>(&'g self, guard: &'g Guard<'g>) -> impl Iterator<Item = Result<Cow<'g, [u8]>, Error>> {
+        self.core().each(guard, move |word| Ok(self.core().key_of(self, guard, word)?.map(Cow::Borrowed)))
     }
 }
 
@@ -287,79 +391,15 @@ impl<I: Index> Core<I> {
         }
     }
 
-    /// As [`get_into`](Points::get_into), for a key whose stripe is settled, whatever its record is.
-    #[cold]
-    fn get_any_into(
-        &self,
-        guard: &Guard<'_>,
-        bytes: &[u8],
-        hash: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, Error> {
-        out.clear();
-        match self.find::<true>(guard, Key { bytes, hash })? {
-            Some(record) if record.is_large() => self.append_large(guard, &record, out)?,
-            Some(record) => out.extend_from_slice(record.value),
-            None => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    /// The record of a key whose stripe is settled, unless it has expired: whole, or the header and the key
-    /// alone.
+    /// The record that the index holds for a key whose stripe is settled, expired or not: whole, or the
+    /// header and the key alone.
     #[inline(always)]
-    fn find<'g, const WHOLE: bool>(
+    pub(super) fn found<'g, const WHOLE: bool>(
         &'g self,
         guard: &'g Guard<'_>,
         key: Key<'_>,
-    ) -> Result<Option<RecordView<'g>>, Error> {
-        let located =
-            if self.verifies { self.find_proved(guard, key)? } else { self.locate::<WHOLE>(guard, key)? };
-        let record = located.map(|located| located.record);
-        Ok(record.filter(|record| !self.has_expired(record)))
-    }
-
-    /// Whether a record has expired: it acts as a tombstone then.
-    #[inline]
-    pub(crate) fn has_expired(&self, record: &RecordView<'_>) -> bool {
-        record.expires != 0 && self.has_passed(record.expires)
-    }
-
-    #[cold]
-    pub(super) fn has_passed(&self, time: u64) -> bool {
-        self.heap.space().has_passed(time)
-    }
-
-    /// Shows the value of a key whose stripe is settled, whatever its record is.
-    #[cold]
-    fn show_any(
-        &self,
-        guard: &Guard<'_>,
-        key: Key<'_>,
-        position: usize,
-        each: &mut dyn FnMut(usize, Option<&[u8]>),
-    ) -> Result<(), Error> {
-        match self.find::<true>(guard, key)? {
-            Some(record) if record.is_large() => each(position, Some(&self.assemble(guard, &record)?)),
-            found => each(position, found.map(|record| record.value)),
-        }
-        Ok(())
-    }
-
-    /// All keys with their values, in no order; as [`crate::Guard::iter`].
-    pub(crate) fn pairs<'g>(&'g self, guard: &'g Guard<'g>) -> impl Iterator<Item = Pair<'g>> {
-        self.each(guard, move |word| {
-            let record = self.record_for_pair(guard, word)?;
-            self.pair_of(guard, word, &record)
-        })
-    }
-
-    /// All keys, in no order; as [`crate::Guard::keys`].
-    pub(crate) fn keys<'g>(
-        &'g self,
-        guard: &'g Guard<'g>,
-    ) -> impl Iterator<Item = Result<Cow<'g, [u8]>, Error>> {
-        self.each(guard, move |word| Ok(self.key_of(guard, word)?.map(Cow::Borrowed)))
+    ) -> Result<Option<Located<'g>>, Error> {
+        if self.verifies { self.find_proved(guard, key) } else { self.locate::<WHOLE>(guard, key) }
     }
 
     /// The results of `of` for every word of the index. A damaged record is an error in its place. If the
@@ -390,12 +430,21 @@ impl<I: Index> Core<I> {
 
     /// The key of a record that a word of the index names, unless it has expired. Where reads are proved, the
     /// record is proved with its value, except the zones of a large one.
-    pub(crate) fn key_of<'g>(&'g self, guard: &'g Guard<'_>, word: u64) -> Result<Option<&'g [u8]>, Error> {
+    pub(crate) fn key_of<'g>(
+        &'g self,
+        successors: &'g dyn Successors<I>,
+        guard: &'g Guard<'_>,
+        word: u64,
+    ) -> Result<Option<&'g [u8]>, Error> {
         let record = match self.verifies {
             true => self.record_for_pair(guard, word)?,
             false => self.record_of(guard, word).ok_or_else(|| self.unproved(word, b""))?,
         };
-        Ok((!self.has_expired(&record)).then_some(record.key))
+        if self.has_expired(&record) {
+            let located = successors.successor(guard, self.key(record.key), word)?;
+            return Ok(located.map(|located| located.record.key));
+        }
+        Ok(Some(record.key))
     }
 
     /// The record of a pair that a word of the index names, proved if reads are. The zones of a large value
@@ -419,21 +468,44 @@ impl<I: Index> Core<I> {
         self.unproved(word, legible.map_or(b"", |record| record.key))
     }
 
-    /// The pair of a [record](Core::record_for_pair), unless it has expired.
+    /// The pair that a word of the index names, unless it has expired.
     #[inline]
     pub(super) fn pair_of<'g>(
         &'g self,
+        successors: &'g dyn Successors<I>,
+        guard: &'g Guard<'_>,
+        word: u64,
+    ) -> Result<Option<KeyValue<'g>>, Error> {
+        let record = self.record_for_pair(guard, word)?;
+        self.pair_of_record(successors, guard, word, &record)
+    }
+
+    /// The pair of a [record](Core::record_for_pair), unless it has expired.
+    #[inline]
+    pub(super) fn pair_of_record<'g>(
+        &'g self,
+        successors: &'g dyn Successors<I>,
         guard: &'g Guard<'_>,
         word: u64,
         record: &RecordView<'g>,
     ) -> Result<Option<KeyValue<'g>>, Error> {
         if self.has_expired(record) {
-            return Ok(None);
+            let located = successors.successor(guard, self.key(record.key), word)?;
+            return located.map(|located| self.pair(guard, &located.record)).transpose();
         }
         if self.verifies && !self.is_value_proved(guard, record) {
             return Err(self.unproved(word, record.key));
         }
-        Ok(Some((Cow::Borrowed(record.key), self.value(guard, record)?)))
+        self.pair(guard, record).map(Some)
+    }
+
+    #[inline]
+    pub(super) fn pair<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        record: &RecordView<'g>,
+    ) -> Result<KeyValue<'g>, Error> {
+        Ok((Cow::Borrowed(record.key), self.value(guard, record)?))
     }
 
     /// The whole record that a word of the index names, without proof. `None` if it leaves the pool.

@@ -1,6 +1,7 @@
 //! Keys in order and in reverse, where the index keeps an order.
 
 use super::Core;
+use super::expiry::Successors;
 use super::near::{self, Copied};
 use crate::types::error::Error;
 use crate::types::iter::Pair;
@@ -19,6 +20,7 @@ const AT_ONCE: usize = 32;
 /// damaged key says.
 pub(super) struct Ordered<'g, I: BothWays> {
     core: &'g Core<I>,
+    successors: &'g dyn Successors<I>,
     guard: &'g Guard<'g>,
     from: Bound<Cow<'g, [u8]>>,
     to: Bound<Cow<'g, [u8]>>,
@@ -38,13 +40,14 @@ impl<'g, I: BothWays> Ordered<'g, I> {
     /// The keys within these bounds with their values, in the order of their bytes; as
     /// [`crate::Guard::range`].
     pub(super) fn new(
-        core: &'g Core<I>,
+        (core, successors): (&'g Core<I>, &'g dyn Successors<I>),
         guard: &'g Guard<'g>,
         from: Bound<Cow<'g, [u8]>>,
         to: Bound<Cow<'g, [u8]>>,
     ) -> Ordered<'g, I> {
         Ordered {
             core,
+            successors,
             guard,
             from,
             to,
@@ -70,7 +73,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
                 }
             };
             if let Some(copied) = self.copied::<BACK>() {
-                match self.show_copy::<BACK>(copied) {
+                match self.show_copy::<BACK>(word, copied) {
                     ControlFlow::Continue(()) => continue,
                     ControlFlow::Break(None) => break,
                     ControlFlow::Break(shown) => return shown,
@@ -89,7 +92,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
                 Some(false) => continue,
                 Some(true) => {}
             }
-            match self.core.pair_of(self.guard, word, &record) {
+            match self.core.pair_of_record(self.successors, self.guard, word, &record) {
                 Ok(None) => {}
                 Ok(pair) => {
                     self.told[usize::from(BACK)] = Some(record.key);
@@ -118,17 +121,29 @@ impl<'g, I: BothWays> Ordered<'g, I> {
         (!is_beyond).then_some(is_above && is_below)
     }
 
-    /// Shows a copy, or goes on, or ends the walk with nothing.
+    /// Shows a copy of the record of a word, or goes on, or ends the walk with nothing.
     #[cold]
-    fn show_copy<const BACK: bool>(&mut self, copied: Copied) -> ControlFlow<Option<Pair<'g>>> {
+    fn show_copy<const BACK: bool>(&mut self, word: u64, copied: Copied) -> ControlFlow<Option<Pair<'g>>> {
         let Copied { key, value, expires } = copied;
-        match self.holds::<BACK>(&key) {
-            None => ControlFlow::Break(None),
-            Some(true) if expires == 0 || !self.core.has_passed(expires) => {
-                self.told_copies[usize::from(BACK)] = Some(key.clone());
-                ControlFlow::Break(Some(Ok((key.into(), value.into()))))
+        let (core, guard) = (self.core, self.guard);
+        let pair = match self.holds::<BACK>(&key) {
+            None => return ControlFlow::Break(None),
+            Some(false) => return ControlFlow::Continue(()),
+            Some(true) if !core.has_passed(expires) => Ok(Some((Cow::from(key.clone()), value.into()))),
+            Some(true) => {
+                let located = self.successors.successor(guard, core.key(&key), word);
+                located
+                    .and_then(|located| located.map(|located| core.pair(guard, &located.record)).transpose())
             }
-            Some(_) => ControlFlow::Continue(()),
+        };
+        match pair {
+            Ok(None) => ControlFlow::Continue(()),
+            Ok(Some(pair)) => {
+                self.told_copies[usize::from(BACK)] = Some(key);
+                ControlFlow::Break(Some(Ok(pair)))
+            }
+            Err(error) if self.is_news(word) => ControlFlow::Break(Some(Err(error))),
+            Err(_) => ControlFlow::Continue(()),
         }
     }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// One client of a store of memtables.
 pub(super) struct TieredClient<I: InOrder> {
-    tiers: Arc<Tiers<I>>,
+    pub(super) tiers: Arc<Tiers<I>>,
     own: Own<I>,
 }
 

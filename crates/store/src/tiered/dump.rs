@@ -32,7 +32,7 @@ use super::view::{Layer, LevelsInUse};
 use crate::background::{self, Bell};
 use crate::options::Twin;
 use crate::types::error::Error;
-use quipu_parts::epoch::{Collector, Participant};
+use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::InOrder;
 use quipu_parts::runs::{Forest, Part, Purge, Runs};
@@ -190,7 +190,7 @@ impl<I: InOrder> Tiers<I> {
         let held = self.log.heap().usage().of_all(zones.iter().copied(), purge.now);
         self.dumper.pace.begin(zones.len() as u32, held.packed, self.region().ticks());
         let merged = self.merge_frozen(table);
-        let write = |()| self.write_layer((table, &frozen, &zones), &**runs, purge, is_last);
+        let write = |()| self.write_layer((table, &frozen, boundary), &**runs, purge, is_last);
         let parts = merged.and_then(write);
         self.dumper.pace.end(self.region().ticks());
         self.publish(participant, table, (runs, parts?), boundary)?;
@@ -259,7 +259,7 @@ impl<I: InOrder> Tiers<I> {
     /// Writes a layer to files without names, in ranges of keys.
     fn write_layer(
         &self,
-        (table, layer, zones): (&Table<I>, &Layer<I>, &[ZoneId]),
+        (table, layer, boundary): (&Table<I>, &Layer<I>, u64),
         runs: &dyn Runs,
         purge: Purge,
         is_last: bool,
@@ -267,7 +267,7 @@ impl<I: InOrder> Tiers<I> {
         let visible = purge.horizon.visible;
         let tombstones: Vec<RangeTombstone> =
             purge.ranges.iter().filter(|range| range.number <= visible).cloned().collect();
-        let splitters = self.splitters(table, zones)?;
+        let splitters = self.splitters(table, layer.above..boundary)?;
         let written: Vec<SpinLock<Option<Result<Part, Error>>>> =
             (0..=splitters.len()).map(|_| SpinLock::default()).collect();
         background::in_parallel(written.len(), |nth| {
@@ -300,17 +300,20 @@ impl<I: InOrder> Tiers<I> {
         }
     }
 
-    /// Keys that split a layer into about equal ranges, one for each thread: some first keys of its zones.
-    fn splitters(&self, table: &Table<I>, zones: &[ZoneId]) -> Result<Vec<Vec<u8>>, Error> {
+    /// Keys that split a layer into about equal ranges, one for each thread: some first keys of the zones of
+    /// its memtables, which have these numbers.
+    fn splitters(&self, table: &Table<I>, numbers: Range<u64>) -> Result<Vec<Vec<u8>>, Error> {
         if self.dumper.threads <= 1 {
             return Ok(Vec::new());
         }
         let participant = self.epochs.register();
-        let _guard = participant.pin();
+        let guard = participant.pin();
         table.check()?;
-        // SAFETY: zones of a frozen layer are released by its dump, which this is. Or its table is dropped,
-        // and readers have left: this one is pinned, and has looked. Each zone has a record.
-        let first = zones.iter().filter_map(|zone| unsafe { self.log.heap().first_key(*zone) });
+        let zones = self.zones_to_sample(&guard, table, numbers);
+        // SAFETY: none of their memtables had been retired when this guard was pinned, by a rewrite or by a
+        // drop of the table, and one that is retired later is not released before the guard drops. Each zone
+        // has a record.
+        let first = zones.into_iter().filter_map(|zone| unsafe { self.log.heap().first_key(zone) });
         let mut keys: Vec<Vec<u8>> = first.collect();
         keys.sort_unstable();
         keys.dedup();
@@ -318,11 +321,66 @@ impl<I: InOrder> Tiers<I> {
         Ok((1..ranges).map(|nth| keys[nth * keys.len() / ranges].clone()).collect())
     }
 
+    /// The zones of the memtables of a table with these numbers that are not released as long as this guard
+    /// is there.
+    fn zones_to_sample(&self, _guard: &Guard<'_>, table: &Table<I>, numbers: Range<u64>) -> Vec<ZoneId> {
+        // Read before the list of memtables, from which a memtable goes before it is no longer retired.
+        let retired = self.rewriter.retired();
+        let is_retired = |number| retired.contains(&number) && self.twin != Some(Twin::ReleasedSampled);
+        self.zones_where(table, |number| numbers.contains(&number) && !is_retired(number))
+    }
+
     /// The zones of the memtables of a table above a number, and below another.
     fn zones_of(&self, table: &Table<I>, numbers: Range<u64>) -> Vec<ZoneId> {
+        self.zones_where(table, |number| numbers.contains(&number))
+    }
+
+    /// The zones of the memtables of a table whose numbers pass a test.
+    fn zones_where(&self, table: &Table<I>, is_asked: impl Fn(u64) -> bool) -> Vec<ZoneId> {
         let own = |memtable: &Arc<Memtable>| {
-            memtable.subtable() == table.subtable.created && numbers.contains(&memtable.number())
+            memtable.subtable() == table.subtable.created && is_asked(memtable.number())
         };
         self.log.memtables().into_iter().filter(own).flat_map(|memtable| memtable.zones()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::TieredClient;
+    use super::*;
+    use crate::{Design, Options, Store};
+    use quipu_medium::{Pages, Region};
+    use quipu_parts::index::masstree::Masstree;
+    use std::any::Any;
+
+    /// Whether the zones of a memtable are among those to sample, before and behind its retirement.
+    fn samples_a_retired_memtable(twin: Option<Twin>) -> (bool, bool) {
+        let region = Region::dram(8 << 20, Pages::Ordinary).expect("memory");
+        let options = Options::new().design(Design::XP).zone_size(64 << 10).cleaner(false);
+        let options = options.levels(crate::Levels::Off).with(|options| options.testing.twin = twin);
+        let store = Store::create_on(region, &options).expect("a new pool");
+        let mut client = store.client();
+        (0..3000u32).for_each(|key| client.put(&key.to_be_bytes(), &[1; 200]).expect("room"));
+        let session: &dyn Any = client.session();
+        let tiers = &session.downcast_ref::<TieredClient<Masstree>>().expect("its client").tiers;
+        let participant = tiers.epochs.register();
+        let guard = participant.pin();
+        let table = &tiers.tables.all()[0];
+        let oldest = tiers.log.memtables()[0].clone();
+        let is_sampled = || {
+            let zones = tiers.zones_to_sample(&guard, table, 0..u64::MAX);
+            assert!(!zones.is_empty());
+            zones.iter().any(|zone| oldest.zones().contains(zone))
+        };
+        let before = is_sampled();
+        tiers.retire_all(&guard, vec![oldest.clone()]);
+        (before, is_sampled())
+    }
+
+    /// A rewrite releases what it has retired without waiting for a reader that came later.
+    #[test]
+    fn first_keys_are_read_in_memtables_that_stay() {
+        assert_eq!(samples_a_retired_memtable(None), (true, false));
+        assert_eq!(samples_a_retired_memtable(Some(Twin::ReleasedSampled)), (true, true));
     }
 }

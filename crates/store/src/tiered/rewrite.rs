@@ -144,6 +144,11 @@ impl Rewriter {
         !self.retired.lock().is_empty()
     }
 
+    /// Memtables that nobody finds any more, and that are not released, by their numbers.
+    pub(super) fn retired(&self) -> Vec<u64> {
+        self.retired.lock().clone()
+    }
+
     pub(super) fn done(&self) -> Done {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Done {

@@ -61,8 +61,10 @@ impl<'g, I: InOrder> Scan<'g, I> {
         from: Bound<Cow<'g, [u8]>>,
         to: Bound<Cow<'g, [u8]>>,
     ) -> Result<Scan<'g, I>, Error> {
-        let now = tiers.expiry_time();
-        let snapshot = (at == NOW).then(|| tiers.snapshots.take(|| tiers.log.visible()));
+        let (now, snapshot) = match at {
+            NOW => tiers.moment(),
+            _ => (tiers.expiry_time(), None),
+        };
         let at = snapshot.as_ref().map_or(at, Snapshot::number);
         // Behind the number: all items up to it are in a layer of this view, or on its levels.
         let view = table.view(guard);
@@ -186,6 +188,19 @@ impl<'g, I: InOrder> Scan<'g, I> {
 }
 
 impl<I: InOrder> Tiers<I> {
+    /// A time, and the snapshot of that time. A value that was put after its own end is in no snapshot of a
+    /// time before that end.
+    fn moment(&self) -> (u64, Option<Snapshot>) {
+        loop {
+            let before = self.log.visible();
+            let now = self.expiry_time();
+            let snapshot = self.snapshots.take(|| self.log.visible());
+            if snapshot.number() == before || self.expiry_time() == now {
+                return (now, Some(snapshot));
+            }
+        }
+    }
+
     /// Deletes every key that is present when this begins; as [`crate::Client::clear`].
     pub(super) fn clear(&self, session: &mut Session<I>) -> Result<(), Error> {
         self.admission.admit()?;

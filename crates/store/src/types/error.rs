@@ -107,6 +107,13 @@ pub enum Error {
         /// Clients alive.
         clients: usize,
     },
+    /// The closure of an update of the store wrote to it, or called for its maintenance, which could wait for
+    /// that closure for ever. The inner call has done nothing.
+    #[error(
+        "inside the closure of an update its store can be read, and neither written to nor maintained; do that when the update \
+         has returned"
+    )]
+    InsideUpdate,
     /// A thread panicked while it compacted the pool or published a write. Its work is left as after a crash:
     /// every acknowledged write is in the pool. Reads still work, except of a key whose publication is in an
     /// unknown state.
@@ -234,6 +241,7 @@ impl Error {
             | Error::TableExists { .. }
             | Error::NoTable { .. }
             | Error::TableDropped
+            | Error::InsideUpdate
             | Error::Option(_) => ErrorKind::Argument,
             Error::PoolFull { .. }
             | Error::Medium(MediumError::DiskFull { .. })

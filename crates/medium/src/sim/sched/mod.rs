@@ -13,13 +13,16 @@
 //! - **Waiting.** No task may block in the operating system: it would block all. Every wait is a loop around
 //!   [`spin`].
 
+mod marks;
 mod policy;
 mod run;
 
+pub use marks::{is_marked, is_marked_as, marked};
 pub use run::{RunError, RunOptions};
 
 pub(crate) use run::{Access, Identity};
 
+use marks::Marks;
 use run::Run;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -138,13 +141,14 @@ pub(crate) fn step(access: Access) -> Option<Identity> {
 /// Runs `work` as if outside of the run: an observer may reopen other simulated regions without its reads and
 /// writes becoming steps of the run that it watches.
 pub(crate) fn outside<R>(work: impl FnOnce() -> R) -> R {
-    struct Restore(*const Run);
+    struct Restore(*const Run, Marks);
     impl Drop for Restore {
         fn drop(&mut self) {
             CURRENT.set(self.0);
+            marks::exchange(self.1);
         }
     }
-    let _restore = Restore(CURRENT.replace(std::ptr::null()));
+    let _restore = Restore(CURRENT.replace(std::ptr::null()), marks::exchange(Marks::NONE));
     work()
 }
 

@@ -9,6 +9,7 @@
 //! - a task's coroutine is absent from the table while it runs or is being unwound;
 //! - a parent has `children > 0` while any task borrows its stack.
 
+use super::marks::{self, Marks};
 use super::policy::Policy;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -101,6 +102,8 @@ type Fiber = Coroutine<(), (), Option<String>, DefaultStack>;
 struct Task {
     fiber: Option<Fiber>,
     yielder: *const Yielder<(), ()>,
+    /// Those of its work, while another task runs.
+    marks: Marks,
     parent: Option<usize>,
     children: usize,
     ended: bool,
@@ -193,6 +196,7 @@ impl Run {
             tasks.push(Task {
                 fiber: Some(fiber),
                 yielder: std::ptr::null(),
+                marks: Marks::NONE,
                 parent,
                 children: 0,
                 ended: false,
@@ -220,12 +224,15 @@ impl Run {
         loop {
             let index = self.next.get();
             self.running.set(index);
-            let mut fiber = {
+            let (mut fiber, own) = {
                 let task = &mut self.tasks.borrow_mut()[index];
                 self.yielder.set(task.yielder);
-                task.fiber.take().expect("only ready tasks are chosen")
+                (task.fiber.take().expect("only ready tasks are chosen"), task.marks)
             };
-            match fiber.resume(()) {
+            let marks = marks::exchange(own);
+            let resumed = fiber.resume(());
+            self.tasks.borrow_mut()[index].marks = marks::exchange(marks);
+            match resumed {
                 CoroutineResult::Yield(()) => self.tasks.borrow_mut()[index].fiber = Some(fiber),
                 CoroutineResult::Return(panic) => {
                     keep(fiber.into_stack());
@@ -273,15 +280,17 @@ impl Run {
         let found = {
             let mut tasks = self.tasks.borrow_mut();
             let found = tasks.iter().rposition(|task| task.fiber.is_some() && task.children == 0);
-            found.and_then(|index| Some((index, tasks[index].fiber.take()?)))
+            found.and_then(|index| Some((index, tasks[index].fiber.take()?, tasks[index].marks)))
         };
-        let Some((index, mut fiber)) = found else { return false };
+        let Some((index, mut fiber, own)) = found else { return false };
+        let marks = marks::exchange(own);
         let (running, yielder) = (self.running.get(), self.yielder.get());
         self.running.set(index);
         self.yielder.set(self.tasks.borrow()[index].yielder);
         // A destructor that panics now adds nothing: the run has failed already, for a better reason.
         let _ = catch_unwind(AssertUnwindSafe(|| fiber.force_unwind()));
         keep(fiber.into_stack());
+        marks::exchange(marks);
         self.running.set(running);
         self.yielder.set(yielder);
         self.end(index);

@@ -167,7 +167,7 @@ impl SlotHeap {
         offset: Offset,
         key: &[u8],
         at: u64,
-        change: impl FnOnce(u64) -> u64,
+        change: impl Fn(u64) -> u64,
     ) -> Result<Option<u64>, SlotError> {
         let shape = self.shape().ok_or(SlotError::NotInPlace)?;
         let is_inside = at.checked_add(8).is_some_and(|end| end <= shape.value);
@@ -181,12 +181,25 @@ impl SlotHeap {
         }
         let (bits, bit) = shape.bit(position);
         let (bits, slot) = (spot.at + bits, spot.at + shape.slot(position));
-        let _locked = self.lock_spot(spot);
-        if !self.region().equals_racing(slot, key) || self.region().load(bits) & bit == 0 {
-            return Ok(None);
+        let word = slot + shape.key + at;
+        let is_there = || self.region().equals_racing(slot, key) && self.region().load(bits) & bit != 0;
+        loop {
+            let version = self.even_version(spot);
+            // The line has to be read first: to write it back then takes fewer instructions than to write it
+            // past the caches.
+            let old = self.region().load(word);
+            if !is_there() {
+                return Ok(None);
+            }
+            // Not under the lock of the page, which `change` may read.
+            let new = change(old);
+            if let Some(locked) = self.lock_unchanged(spot, version) {
+                if locked.may_have_changed() && !is_there() {
+                    return Ok(None);
+                }
+                self.region().change_durably(word, |_| new);
+                return Ok(Some(old));
+            }
         }
-        // The line has to be read first: to write it back then takes fewer instructions than to write it past
-        // the caches.
-        Ok(Some(self.region().change_durably(slot + shape.key + at, change)))
     }
 }

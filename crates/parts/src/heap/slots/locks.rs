@@ -99,6 +99,15 @@ impl<'h> PageGuard<'h> {
     }
 }
 
+impl Locked<'_> {
+    /// Whether the page may have changed although its version had not: 128 changes bring the few bits of a
+    /// byte back.
+    #[inline(always)]
+    pub(super) fn may_have_changed(&self) -> bool {
+        self.heap.settings().lock == LockKind::PageByte
+    }
+}
+
 impl Drop for Locked<'_> {
     #[inline]
     fn drop(&mut self) {
@@ -114,13 +123,18 @@ impl SlotHeap {
     /// The version of a page; odd while someone changes it.
     #[inline]
     pub(super) fn version(&self, page: &Page<'_>) -> u32 {
+        self.version_of(page.spot())
+    }
+
+    #[inline(always)]
+    fn version_of(&self, Spot { at, lock }: Spot<'_>) -> u32 {
         match self.settings().lock {
             LockKind::Dram32 => {
                 point();
-                page.lock.load(Ordering::Acquire)
+                lock.load(Ordering::Acquire)
             }
             LockKind::PageByte => {
-                let version = (self.region().load(page.at) & LOCK_BYTE) as u32;
+                let version = (self.region().load(at) & LOCK_BYTE) as u32;
                 // Recovery would wait for a process that has died.
                 if self.locks_count.load(Ordering::Relaxed) { version } else { version & !1 }
             }
@@ -161,6 +175,50 @@ impl SlotHeap {
             None => self.advance(spot),
         };
         Locked { heap: self, spot, version: Cell::new(version) }
+    }
+
+    /// The version of a page that nobody changes; waits for whoever does.
+    #[inline(always)]
+    pub(super) fn even_version(&self, spot: Spot<'_>) -> u32 {
+        let version = self.version_of(spot);
+        if version.is_multiple_of(2) { version } else { self.next_even_version(spot) }
+    }
+
+    #[cold]
+    fn next_even_version(&self, spot: Spot<'_>) -> u32 {
+        let mut waiter = Waiter::default();
+        loop {
+            waiter.wait();
+            let version = self.version_of(spot);
+            if version.is_multiple_of(2) {
+                return version;
+            }
+        }
+    }
+
+    /// Takes the lock of a page for a change of one record, if nobody has changed the page since it had this
+    /// version, which was even.
+    #[inline(always)]
+    pub(super) fn lock_unchanged<'h>(&'h self, spot: Spot<'h>, version: u32) -> Option<Locked<'h>> {
+        let odd = version.wrapping_add(1);
+        match self.settings().lock {
+            LockKind::Dram32 => {
+                point();
+                let changed = spot.lock.compare_exchange(version, odd, Ordering::AcqRel, Ordering::Relaxed);
+                changed.ok()?;
+            }
+            LockKind::PageByte => return self.lock_unchanged_byte(spot, odd),
+        }
+        // The changes that follow must not be seen before the odd version.
+        fence(Ordering::Release);
+        Some(Locked { heap: self, spot, version: Cell::new(odd) })
+    }
+
+    /// As [`lock_unchanged`](SlotHeap::lock_unchanged), where the lock is a byte of the page's header.
+    #[cold]
+    fn lock_unchanged_byte<'h>(&'h self, spot: Spot<'h>, odd: u32) -> Option<Locked<'h>> {
+        let locked = Locked { heap: self, spot, version: Cell::new(self.try_advance(spot)?) };
+        (locked.version.get() == odd).then_some(locked)
     }
 
     /// Makes the version of the page at this place odd, and returns it; `None` if it is.

@@ -1,6 +1,7 @@
 //! Writes that read the key first, and decide. All of them lock it meanwhile.
 
 use super::Client;
+use crate::api::closures;
 use crate::engine::{Decide, Decision};
 use crate::types::change::{Change, Entry, Expiry};
 use crate::types::error::Error;
@@ -22,6 +23,7 @@ impl Client {
     /// ```
     #[inline]
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        self.admit()?;
         self.session.remove(key)
     }
 
@@ -44,13 +46,17 @@ impl Client {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn clear(&mut self) -> Result<(), Error> {
+        self.admit()?;
         self.session.clear()
     }
 
     /// Reads the value of `key` and writes the value that `change` returns, with no other write of that key
-    /// in between. `None` stands for "absent", before and after. The key is locked meanwhile: keep `change`
-    /// short, and do not use other clients in it. If room had to be made for the new value, `change` is
-    /// called again, on the value that the key has then.
+    /// in between. `None` stands for "absent", before and after. If room had to be made for the new value,
+    /// `change` is called again, on the value that the key has then.
+    ///
+    /// The key is locked meanwhile: keep `change` short. It may read the store by other clients, and gets
+    /// [`Error::InsideUpdate`] for any other call. It must not wait for a write of another thread, which may
+    /// wait for this key.
     ///
     /// The new value never expires. Its type may be any that lends bytes, but it cannot borrow from the old
     /// value: see [`update_with`](Client::update_with) for that.
@@ -76,7 +82,9 @@ impl Client {
         key: &[u8],
         change: impl FnMut(Option<&[u8]>) -> Option<V>,
     ) -> Result<(), Error> {
-        self.session.modify(key, &mut Update { change, new: None })
+        self.admit()?;
+        let mark = closures::mark_of(self.session.engine());
+        self.session.modify(key, &mut Update { mark, change, new: None })
     }
 
     /// Shows the value of `key`, its expiry and its version, and carries out the [`Change`] that `change`
@@ -111,7 +119,9 @@ impl Client {
         key: &[u8],
         change: impl FnMut(Option<Entry<'_>>) -> Change<'_>,
     ) -> Result<(), Error> {
-        self.session.modify(key, &mut UpdateWith { change, new: Vec::new() })
+        self.admit()?;
+        let mark = closures::mark_of(self.session.engine());
+        self.session.modify(key, &mut UpdateWith { mark, change, new: Vec::new() })
     }
 
     /// Puts `value` if `key` is absent, and tells whether it did.
@@ -172,8 +182,8 @@ impl Client {
 
     /// Changes eight bytes of a value in place, durably and atomically: the little-endian number at offset
     /// `at`. Returns the old number, or `None` if there is no such key. It is cheaper than
-    /// [`update`](Client::update), since it copies nothing. Key and page are locked meanwhile: keep `change`
-    /// short, and do not use the store in it.
+    /// [`update`](Client::update), since it copies nothing. The key is locked meanwhile, as there. `change` is
+    /// called again if another record of its page has changed.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the design updates nothing in place. [`Error::NotInPlace`] if the records of
@@ -185,7 +195,9 @@ impl Client {
         at: u64,
         change: impl Fn(u64) -> u64,
     ) -> Result<Option<u64>, Error> {
-        self.session.update_in_place(key, at, &change)
+        self.admit()?;
+        let mark = closures::mark_of(self.session.engine());
+        self.session.update_in_place(key, at, &|old| closures::run(mark, || change(old)))
     }
 
     fn put_if(
@@ -193,6 +205,7 @@ impl Client {
         key: &[u8],
         mut condition: PutIf<'_, impl FnMut(Option<Entry<'_>>) -> bool>,
     ) -> Result<bool, Error> {
+        self.admit()?;
         self.session.modify(key, &mut condition)?;
         Ok(condition.done)
     }
@@ -200,6 +213,7 @@ impl Client {
 
 /// See [`Client::update`].
 struct Update<F, V> {
+    mark: usize,
     change: F,
     new: Option<V>,
 }
@@ -210,13 +224,17 @@ impl<V: AsRef<[u8]>, F: FnMut(Option<&[u8]>) -> Option<V>> Decide for Update<F, 
     }
 
     fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_> {
-        self.new = (self.change)(old.map(|old| old.value));
-        put_or_delete(self.new.as_ref().map(AsRef::as_ref))
+        let Update { mark, change, new } = self;
+        closures::run(*mark, || {
+            *new = change(old.map(|old| old.value));
+            put_or_delete(new.as_ref().map(AsRef::as_ref))
+        })
     }
 }
 
 /// See [`Client::update_with`].
 struct UpdateWith<F> {
+    mark: usize,
     change: F,
     new: Vec<u8>,
 }
@@ -227,7 +245,7 @@ impl<F: FnMut(Option<Entry<'_>>) -> Change<'_>> Decide for UpdateWith<F> {
     }
 
     fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_> {
-        match (self.change)(old) {
+        match closures::run(self.mark, || (self.change)(old)) {
             Change::Keep => Decision::Keep,
             Change::Delete => Decision::Delete,
             Change::Put(value, expiry) => {
