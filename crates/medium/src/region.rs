@@ -422,6 +422,11 @@ impl Region {
         self.mapping.reserve(offset, len)
     }
 
+    /// The unit in which storage is [reserved](Region::reserve): if some of it cannot be had, none of it can.
+    pub fn storage_unit(&self) -> u64 {
+        if self.simulator().is_some() { 1 } else { self.mapping.storage_unit() }
+    }
+
     /// Whether this is an ordinary file, which has storage only where some was [reserved](Region::reserve). A
     /// file on persistent memory is better reserved in large pieces, which huge pages can map.
     pub fn is_sparse(&self) -> bool {

@@ -1,7 +1,7 @@
-//! Blocks that a file shares with another one: a copy by `cp --reflink`, or a snapshot.
+//! The extents of a file: which bytes have blocks, and which blocks the file shares with another one.
 //!
-//! A store to such a block needs a new one, so a full disk would end the process by a signal, although the
-//! file has all its storage.
+//! A copy by `cp --reflink` shares all, and so does a snapshot. A store to a shared block needs a new one, so
+//! a full disk would end the process by a signal, although the file has all its storage.
 
 use rustix::fs::{FallocateFlags, fallocate, fdatasync};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
@@ -44,6 +44,22 @@ struct Fiemap {
     extents: [Extent; EXTENTS],
 }
 
+/// The parts of a range that have no blocks.
+pub(super) fn holes_within(file: &File, bytes: &Range<u64>) -> Result<Vec<Range<u64>>, Errno> {
+    let (mut holes, mut end) = (Vec::new(), bytes.start);
+    walk(file, bytes.clone(), |extent, _| {
+        if extent.start > end {
+            holes.push(end..extent.start.min(bytes.end));
+        }
+        end = end.max(extent.end);
+        true
+    })?;
+    if end < bytes.end {
+        holes.push(end..bytes.end);
+    }
+    Ok(holes)
+}
+
 /// Gives a range blocks of its own, with its bytes as they are. Nobody stores to shared blocks of it
 /// meanwhile.
 pub(super) fn unshare(file: &File, bytes: &Range<u64>) -> Result<(), Errno> {
@@ -81,22 +97,23 @@ fn rewrite(file: &File, bytes: Range<u64>) -> Result<(), Errno> {
 /// Whether any block of the file is shared. `false` if its file system does not tell: then it has no copies
 /// that share blocks, or no promise about a full disk.
 pub(super) fn shares_blocks(file: &File) -> bool {
-    walk(file, 0..u64::MAX, |_| false).is_ok_and(|all| !all)
+    walk(file, 0..u64::MAX, |_, flags| flags & SHARED == 0).is_ok_and(|all| !all)
 }
 
 /// The shared parts of a range.
 fn shared_within(file: &File, bytes: &Range<u64>) -> Result<Vec<Range<u64>>, Errno> {
     let mut shared = Vec::new();
-    walk(file, bytes.clone(), |extent| {
+    walk(file, bytes.clone(), |extent, flags| {
         let (start, end) = (extent.start.max(bytes.start), extent.end.min(bytes.end));
-        shared.extend((start < end).then_some(start..end));
+        shared.extend((flags & SHARED != 0 && start < end).then_some(start..end));
         true
     })?;
     Ok(shared)
 }
 
-/// Tells `each` the shared extents of a range until it declines. Returns whether it has heard of all.
-fn walk(file: &File, range: Range<u64>, mut each: impl FnMut(Range<u64>) -> bool) -> Result<bool, Errno> {
+/// Tells `each` the extents of a range and their flags, in order, until it declines. Returns whether it has
+/// heard of all.
+fn walk(file: &File, range: Range<u64>, mut each: impl FnMut(Range<u64>, u32) -> bool) -> Result<bool, Errno> {
     const FIEMAP: u32 = opcode::read_write::<Request>(b'f', 11);
     let mut start = range.start;
     while start < range.end {
@@ -111,7 +128,7 @@ fn walk(file: &File, range: Range<u64>, mut each: impl FnMut(Range<u64>) -> bool
         let found = fiemap.extents.get(..fiemap.request.mapped as usize).unwrap_or(&[]);
         for extent in found {
             let bytes = extent.logical..extent.logical.saturating_add(extent.len);
-            if extent.flags & SHARED != 0 && !each(bytes) {
+            if !each(bytes, extent.flags) {
                 return Ok(false);
             }
         }

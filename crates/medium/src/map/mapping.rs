@@ -246,6 +246,11 @@ impl Mapping {
         self.pieces.first().and_then(Piece::identity)
     }
 
+    /// See [`crate::Region::storage_unit`].
+    pub(crate) fn storage_unit(&self) -> u64 {
+        self.pieces.iter().map(Piece::storage_unit).min().unwrap_or(1)
+    }
+
     /// See [`crate::Region::discard`].
     pub(crate) fn discard(&self, offset: u64, len: u64) -> Result<u64, MediumError> {
         self.each(offset, len).map(|(piece, offset, len)| piece.discard(offset, len)).sum()

@@ -3,7 +3,7 @@
 use super::filesystem::{is_tmpfs, parent};
 use super::identity::FileIdentity;
 use super::kind::MediumKind;
-use super::storage::Storage;
+use super::storage::{Storage, UNIT};
 use crate::error::MediumError;
 use crate::node::{Node, Span};
 use rustix::fs::{
@@ -143,6 +143,11 @@ impl Piece {
 
     fn storage(&self) -> Option<&Storage> {
         self.backing.as_ref()?.storage.as_ref()
+    }
+
+    /// See [`crate::Region::storage_unit`].
+    pub(super) fn storage_unit(&self) -> u64 {
+        self.storage().map_or(1, |_| UNIT)
     }
 
     /// See [`crate::Region::discard`].

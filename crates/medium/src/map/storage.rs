@@ -102,8 +102,17 @@ impl Storage {
     }
 
     fn allocate(&self, file: &File, bytes: &Range<u64>) -> Result<(), Errno> {
-        let len = bytes.end - bytes.start;
-        retry_on_intr(|| fallocate(file, FallocateFlags::empty(), bytes.start, len))?;
+        let fill = |bytes: &Range<u64>| {
+            let len = bytes.end - bytes.start;
+            retry_on_intr(|| fallocate(file, FallocateFlags::empty(), bytes.start, len))
+        };
+        match fill(bytes) {
+            // Some file systems, such as XFS, want room for all of the range before they look what it lacks.
+            Err(Errno::NOSPC | Errno::DQUOT) => {
+                extents::holes_within(file, bytes)?.iter().try_for_each(fill)?;
+            }
+            outcome => outcome?,
+        }
         if !self.shares {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Storage of files on a disk, which comes and goes in whole units.
 
 use quipu_medium::{Durability, MediumError, MediumKind, Region, Topology, probe};
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -181,7 +181,7 @@ impl Disk {
 
     /// Has the system read the file as a copy of it would, into the largest pages that it may take.
     fn read(&self, path: &Path) {
-        fs::write("/proc/sys/vm/drop_caches", "1").unwrap();
+        fadvise(fs::File::open(path).unwrap(), 0, None, Advice::DontNeed).unwrap();
         fs::read(path).unwrap();
     }
 }

@@ -16,7 +16,7 @@ use super::error::SpaceError;
 use super::handle::Space;
 use super::zone_pool::ZoneId;
 use crate::sync::SpinLock;
-use quipu_medium::MediumError;
+use quipu_medium::{MediumError, Region};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const NONE: u32 = u32::MAX;
@@ -72,7 +72,7 @@ impl KeptStorage {
     pub(super) fn search(&self, leave: u32) -> Search {
         let released = self.released.load(Ordering::Acquire) + 1;
         let is_full = leave > FOR_A_DELETION && self.full_at.load(Ordering::Relaxed) == released;
-        Search { released, most: if is_full { ASKED_AGAIN } else { MOST_ASKED } }
+        Search { released, most: if is_full { ASKED_AGAIN } else { MOST_ASKED }, refused: Vec::new() }
     }
 
     /// Notes that a search has found the disk full.
@@ -84,6 +84,19 @@ impl KeptStorage {
 pub(super) struct Search {
     released: u64,
     pub(super) most: usize,
+    /// Units in which zones begin that have no storage. Other zones in them have none either.
+    refused: Vec<u64>,
+}
+
+impl Search {
+    /// Whether it is known by now that a zone that begins at this offset has no storage.
+    pub(super) fn is_refused(&self, region: &Region, offset: u64) -> bool {
+        self.refused.contains(&(offset / region.storage_unit()))
+    }
+
+    pub(super) fn note_refused(&mut self, region: &Region, offset: u64) {
+        self.refused.push(offset / region.storage_unit());
+    }
 }
 
 impl Space {
@@ -97,7 +110,7 @@ impl Space {
             return Ok(0);
         }
         let storage = &self.zones.storage;
-        let (keeps, search) = (KEPT.min(leave as usize), storage.search(leave));
+        let (keeps, mut search) = (KEPT.min(leave as usize), storage.search(leave));
         for (number, kept) in storage.zones[..keeps].iter().enumerate() {
             if self.is_free(ZoneId(kept.load(Ordering::Relaxed))) {
                 continue;
@@ -107,11 +120,22 @@ impl Space {
             // used before.
             let others = |zone: &ZoneId| self.is_free(*zone) && !storage.has(*zone, KEPT);
             let last = (0..self.zone_count()).rev().map(ZoneId).filter(others).take(KEPT);
-            let mut outcome = Ok(());
-            for zone in last.chain((0..self.zone_count()).map(ZoneId).filter(others)).take(search.most) {
+            // Less is wanted now, so zones are tried again.
+            search.refused.clear();
+            let (mut outcome, mut asked) = (Ok(()), 0);
+            for zone in last.chain((0..self.zone_count()).map(ZoneId).filter(others)) {
+                let offset = self.zone_offset(zone);
+                if search.is_refused(self.region(), offset) {
+                    continue;
+                }
                 outcome = self.back_zone(zone, 0, len);
                 if outcome.is_ok() {
                     kept.store(zone.0, Ordering::Relaxed);
+                    break;
+                }
+                search.note_refused(self.region(), offset);
+                asked += 1;
+                if asked == search.most {
                     break;
                 }
             }

@@ -308,10 +308,10 @@ impl Space {
         // One Get at a time skips zones: a second one would miss those that the first holds for a moment.
         let storage = &self.zones.storage;
         let _turn = self.region().is_sparse().then(|| storage.turn.lock());
-        let search = storage.search(leave);
+        let mut search = storage.search(leave);
         let keeps = self.keep_storage(leave)?;
         let mut skipped = Vec::new();
-        let taken = self.take_skipping(node, (keeps, len), &search, &mut skipped);
+        let taken = self.take_skipping(node, (keeps, len), &mut search, &mut skipped);
         // The skipped zones were not counted as taken.
         for zone in skipped.into_iter().rev() {
             let (extent, index) = self.zones.home(zone).expect("it was taken from a list");
@@ -329,7 +329,7 @@ impl Space {
         &self,
         node: Option<Node>,
         (keeps, len): (usize, u64),
-        search: &Search,
+        search: &mut Search,
         skipped: &mut Vec<ZoneId>,
     ) -> Result<ZoneId, SpaceError> {
         let ZonePool { storage, extents, .. } = &self.zones;
@@ -341,12 +341,19 @@ impl Space {
             match self.zones.pop(self.region(), node)? {
                 Some(zone) if storage.has(zone, keeps) => skipped.push(zone),
                 // Beyond the limit of the search, only the kept zones are tried.
-                Some(zone) if asked >= search.most && !storage.has(zone, KEPT) => skipped.push(zone),
+                Some(zone)
+                    if !storage.has(zone, KEPT)
+                        && (asked >= search.most
+                            || search.is_refused(self.region(), self.zone_offset(zone))) =>
+                {
+                    skipped.push(zone);
+                }
                 Some(zone) => match self.back_zone(zone, 0, len) {
                     Ok(()) => return Ok(zone),
                     Err(error) => {
                         asked += 1;
                         skipped.push(zone);
+                        search.note_refused(self.region(), self.zone_offset(zone));
                         if !self.region().is_sparse() {
                             return Err(error);
                         }
