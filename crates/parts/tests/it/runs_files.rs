@@ -342,3 +342,46 @@ fn fill(disk: &Path) {
     assert_eq!(runs.stats().records, 400);
     publish(&*runs, &records(number));
 }
+
+/// The name of the test below, which runs itself in a process of its own: descriptors belong to the process.
+const FEW: &str = "runs_files::a_lack_of_descriptors_passes";
+
+#[test]
+fn a_lack_of_descriptors_passes() {
+    if std::env::var_os("FEW_DESCRIPTORS").is_none() {
+        let exe = std::env::current_exe().unwrap();
+        let mut own = Command::new("sh");
+        own.args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""]).arg(exe).args(["--exact", FEW]);
+        let output = own.env("FEW_DESCRIPTORS", "1").output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+        return;
+    }
+    let place = folder();
+    let runs = open(&place);
+    publish(&*runs, &[value(b"a", 1)]);
+    let (mut number, mut failures) = (1, 0);
+    for left in 0..8 {
+        number += 1;
+        let part = write(&*runs, &[value(b"a", number), value(b"b", number)]);
+        let mut all: Vec<fs::File> = std::iter::from_fn(|| fs::File::open("/dev/null").ok()).collect();
+        all.truncate(all.len() - left);
+        let published = runs.publish(vec![part]);
+        let compacted = runs.compact(Compact::All, purge(number), &nobody());
+        let written = runs.write(&[], &mut Records([value(b"a", number)].iter()));
+        drop(all);
+        for error in [published.as_ref().err(), compacted.as_ref().err()].into_iter().flatten() {
+            assert!(matches!(error, NameError::NotNamed(RunsError::Device { .. })), "{error:?}");
+            failures += 1;
+        }
+        written.map_or_else(|error| assert!(matches!(error, RunsError::Device { .. })), |part| runs.discard(part));
+        // The next ones go on.
+        number += 1;
+        publish(&*runs, &[value(b"a", number)]);
+        runs.compact(Compact::All, purge(number), &nobody()).expect("compacted");
+        assert_eq!(get(&*runs.levels(), b"a", u64::MAX).map(|found| found.0.number), Some(number));
+    }
+    assert!(failures >= 4, "{failures} calls had too few descriptors");
+    drop(runs);
+    assert_eq!(get(&*open(&place).levels(), b"a", u64::MAX).map(|found| found.0.number), Some(number));
+}
