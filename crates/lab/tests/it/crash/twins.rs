@@ -217,6 +217,7 @@ twins! {
     xp_deletions_not_dumped: XP, Broken::Store(Twin::DeletionsNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 4, 8];
     xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 7, 8];
     xp_flushed_by_object: XP, Broken::Chain(ChainTwin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[5, 11, 16];
+    xp_levels_not_raised: XP, Broken::Store(Twin::LevelsNotRaised), &["newer than the pool (state"], ANY, &[1, 4, 5];
     xp_recycled_early: XP, Broken::Store(Twin::RecycledEarly), &["Look: ", "Scan("], ANY, &[20, 45, 73];
     nstore_fence_left_out: NSTORE, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
     nstore_publish_before_persist: NSTORE, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[2, 28, 33];
