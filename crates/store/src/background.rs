@@ -44,8 +44,14 @@ pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
         work(0);
     } else {
         thread::scope(|scope| {
-            let has_none =
-                |i: &usize| thread::Builder::new().spawn_scoped(scope, { let i = *i; move || work(i) }).is_err();
+            let has_none = |i: &usize| {
+                thread::Builder::new()
+                    .spawn_scoped(scope, {
+                        let i = *i;
+                        move || work(i)
+                    })
+                    .is_err()
+            };
             let left: Vec<usize> = (0..threads).filter(has_none).collect();
             left.into_iter().for_each(work);
         });
