@@ -174,7 +174,7 @@ twins! {
     /// The index in the pool says what is where, and must not say so before it is there.
     flatstore_ph_publish_before_persist: FLATSTORE_PH, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[2, 5, 6];
     flatstore_ff_publish_before_persist: FLATSTORE_FF, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
-        &[2, 5, 7];
+        &[2, 4, 7];
     mpkv_publish_before_persist: MPKV, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[3, 4, 5];
     mpkv_baseline_publish_before_persist: MPKV_BASELINE, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
         &[4, 6, 7];
