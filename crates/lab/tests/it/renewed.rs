@@ -1,5 +1,5 @@
 //! A key that is given a new value before the old one expires has a value all the time, by every way to read
-//! it, although readers ask for the time after they have looked into the index.
+//! it. Readers ask for the time after they have looked into the index.
 //!
 //! Everything is tried with a store that believes the first look, too, which must be convicted.
 

@@ -11,8 +11,8 @@
 //! once a write of the key can be seen. A reader that had the pair before began before.
 //!
 //! **Sampling.** Of 32 reads of a client one counts, in the mean: it makes a pair worth more, or brings it in
-//! for the one of its bucket that is [worth least](Policy). The [steps](Steps) between two are random, since a
-//! client may go round a number of keys that has a factor in common with any fixed one.
+//! for the one of its bucket that is [worth least](Policy). The [steps](Steps) between two are random, since
+//! a client may go round a number of keys that has a factor in common with any fixed one.
 //!
 //! **Off.** Where reads have nothing to gain, the cache turns itself off (`pulse.rs`).
 //!

@@ -17,10 +17,10 @@ impl Steps {
     pub fn new(number: u64, mean: u32) -> Steps {
         // The numbers of clients are small: SplitMix64 parts them.
         let mut state = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        state = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        state = (state ^ state >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         Steps {
-            state: Cell::new((state ^ state >> 31) | 1),
+            state: Cell::new((state ^ (state >> 31)) | 1),
             most: (u64::from(mean) * 2).saturating_sub(1).max(1),
         }
     }
@@ -33,7 +33,7 @@ impl Steps {
         state ^= state << 17;
         self.state.set(state);
         // The high bits of a product, which are as random as all.
-        let step = u128::from(state) * u128::from(self.most) >> u64::BITS;
+        let step = (u128::from(state) * u128::from(self.most)) >> u64::BITS;
         step as u32 + 1
     }
 }

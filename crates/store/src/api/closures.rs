@@ -1,8 +1,8 @@
 //! Closures of updates: what they call while their key is locked.
 //!
 //! A closure that writes to its own store would wait for its own lock, or for another closure that waits for
-//! it. So each write, and each call that may wait for writers, is refused inside of it. Reads take no lock that
-//! a closure is under, and are allowed.
+//! it. So each write, and each call that may wait for writers, is refused inside of it. Reads take no lock
+//! that a closure is under, and are allowed.
 
 use crate::engine::Engine;
 use crate::types::error::Error;

@@ -189,14 +189,14 @@ pub(super) fn get_many<W: Points>(
     let mut hits = Hits { core, cache, reader, guard, values: [None; AT_ONCE], sampled: 0 };
     walk.get_many(guard, keys, &mut hits, each)?;
     for (position, key) in keys.iter().enumerate() {
-        if hits.sampled >> position & 1 == 1 {
+        if (hits.sampled >> position) & 1 == 1 {
             fill(walk, cache, guard, core.key(key));
         }
     }
     Ok(())
 }
 
-/// What the cache has of the keys of a batched get.
+/// The answers of the cache for a batched get.
 struct Hits<'g, I: Index> {
     core: &'g Core<I>,
     cache: &'g Arc<Cache>,

@@ -12,6 +12,7 @@ pub(crate) mod checkpoint;
 mod clear;
 mod client;
 mod decide;
+mod each;
 mod expiry;
 mod near;
 mod proved;
@@ -22,8 +23,9 @@ mod value;
 
 pub(crate) use cached::cache_of;
 pub(crate) use client::{Client, RangeOf, Walk, range_of};
+pub(crate) use each::Batch;
 pub(crate) use near::{Readers, reader_jobs};
-pub(crate) use read::{Batch, Points};
+pub(crate) use read::Points;
 
 use crate::background::Admission;
 use crate::options::Twin;

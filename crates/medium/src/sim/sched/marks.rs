@@ -63,8 +63,8 @@ pub fn is_marked() -> bool {
 #[cold]
 pub fn is_marked_as(of: usize) -> bool {
     let mut next = LAST.get().0;
-    // SAFETY: a mark is on the stack of the running thread or task, in a frame of `marked` that has not ended:
-    // it restores the mark before it when it ends.
+    // SAFETY: a mark is on the stack of the running thread or task, in a frame of `marked` that has not
+    // ended: it restores the mark before it when it ends.
     while let Some(mark) = unsafe { next.as_ref() } {
         if mark.of == of {
             return true;

@@ -182,8 +182,8 @@ impl Client {
 
     /// Changes eight bytes of a value in place, durably and atomically: the little-endian number at offset
     /// `at`. Returns the old number, or `None` if there is no such key. It is cheaper than
-    /// [`update`](Client::update), since it copies nothing. The key is locked meanwhile, as there. `change` is
-    /// called again if another record of its page has changed.
+    /// [`update`](Client::update), since it copies nothing. The key is locked meanwhile, as there. `change`
+    /// is called again if another record of its page has changed.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the design updates nothing in place. [`Error::NotInPlace`] if the records of
