@@ -36,7 +36,9 @@ pub use arch::{FlushKind, LINE};
 pub use barrier::{all_threads_pass, lends_barriers};
 pub use durability::{Answer, Durability, Statement, Survives};
 pub use error::MediumError;
-pub use map::{ignore_file_limit_signal, Claim, Mapping, MediumKind, Pages, PmDevice, Probe, prefer_huge_pages, probe};
+pub use map::{
+    Claim, Mapping, MediumKind, Pages, PmDevice, Probe, ignore_file_limit_signal, prefer_huge_pages, probe,
+};
 pub use node::{Node, Span};
 pub use region::{Region, WORD};
 pub use topology::Topology;

@@ -113,7 +113,11 @@ fn shared_within(file: &File, bytes: &Range<u64>) -> Result<Vec<Range<u64>>, Err
 
 /// Tells `each` the extents of a range and their flags, in order, until it declines. Returns whether it has
 /// heard of all.
-fn walk(file: &File, range: Range<u64>, mut each: impl FnMut(Range<u64>, u32) -> bool) -> Result<bool, Errno> {
+fn walk(
+    file: &File,
+    range: Range<u64>,
+    mut each: impl FnMut(Range<u64>, u32) -> bool,
+) -> Result<bool, Errno> {
     const FIEMAP: u32 = opcode::read_write::<Request>(b'f', 11);
     let mut start = range.start;
     while start < range.end {

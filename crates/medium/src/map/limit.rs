@@ -12,9 +12,7 @@ use std::path::Path;
 /// Refuses a length that would raise the signal.
 pub(super) fn check_file_limit(path: &Path, needed: u64) -> Result<(), MediumError> {
     match getrlimit(Resource::Fsize).current {
-        Some(limit) if limit < needed => {
-            Err(MediumError::FileLimit { path: path.to_owned(), needed, limit })
-        }
+        Some(limit) if limit < needed => Err(MediumError::FileLimit { path: path.to_owned(), needed, limit }),
         _ => Ok(()),
     }
 }

@@ -179,7 +179,8 @@ pub(super) fn attach(
         return Err(no_memory(path, &mount));
     }
     let base = map_shared(&file, len, false).map_err(|error| MediumError::io("map", path, error))?;
-    let statement = if tmpfs { Statement::memory_file(chosen) } else { Statement::file(&mount.kind, is_in_place(&file)) };
+    let statement =
+        if tmpfs { Statement::memory_file(chosen) } else { Statement::file(&mount.kind, is_in_place(&file)) };
     let backing = if tmpfs {
         Backing::new(BackingKind::File, file, path)
     } else {

@@ -78,7 +78,9 @@ pub fn probe(path: impl AsRef<Path>) -> Result<Probe, MediumError> {
             let flush = FlushKind::detect().unwrap_or(FlushKind::None);
             (MediumKind::Dram, flush, Statement::memory_file(MediumKind::Dram))
         }
-        _ => (MediumKind::File, FlushKind::None, Statement::file(&mount.kind, trial.is_some_and(is_in_place))),
+        _ => {
+            (MediumKind::File, FlushKind::None, Statement::file(&mount.kind, trial.is_some_and(is_in_place)))
+        }
     };
     Ok(Probe {
         path: path.to_owned(),

@@ -267,8 +267,7 @@ pub(super) fn is_written_to(region: &Region) -> bool {
 /// Ensures storage behind all metadata. Object pools are used without further reservations, so their objects
 /// count.
 fn reserve_metadata(region: &Region, plan: &Superblock) -> Result<(), SpaceError> {
-    let first_extent =
-        plan.extents().first().map_or(superblock::SUPERBLOCK_END, |extent| extent.start.get());
+    let first_extent = plan.extents().first().map_or(superblock::SUPERBLOCK_END, |extent| extent.start.get());
     region.reserve(0, first_extent)?;
     for (_, at) in part_header::places(plan) {
         region.reserve(at, PART_HEADER_LEN)?;

@@ -114,7 +114,8 @@ pub(super) fn recover<I: Index>(
     spine.drop_tombstones()?;
     spine.heap.clock().pass(findings.highest);
     // Records of any file may be marked.
-    let sealed = findings.sealed.iter().map(|file| (file.segment.zone, file.segment.sealed_end.unwrap_or(u64::MAX)));
+    let sealed =
+        findings.sealed.iter().map(|file| (file.segment.zone, file.segment.sealed_end.unwrap_or(u64::MAX)));
     let open = findings.open.iter().map(|file| (file.info.segment.zone, file.end));
     spine.heap.back_found(sealed.chain(open))?;
     // Nothing was changed until here.

@@ -1,9 +1,9 @@
 //! Storage behind a segment of a file. It is reserved in few steps, so that a run that writes little takes
 //! little disk.
 
+use super::SegmentInfo;
 use super::append::OpenSegment;
 use super::log::LogHeap;
-use super::SegmentInfo;
 use crate::space::{SpaceError, ZoneId};
 
 /// Bytes with storage when a segment is opened.
