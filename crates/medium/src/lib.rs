@@ -27,6 +27,7 @@ mod lines;
 mod map;
 mod node;
 mod region;
+mod reserve;
 pub mod sim;
 mod topology;
 mod witness;

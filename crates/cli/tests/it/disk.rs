@@ -17,7 +17,7 @@ fn many_runs_that_write_little_take_little_of_the_disk() {
     for number in 0..300 {
         succeed(args(["put"], &pool, [&format!("key {number}"), "v"]));
     }
-    // The head of the pool and what is kept for deletions and compaction, in units of 2 MiB, and a page a run.
+    // The head of the pool and what is kept for deletions and compaction, in units, and a page for each run.
     assert!(used(&pool) < 10 << 20, "{} bytes", used(&pool));
     assert_eq!(objects(&succeed(args(["info"], &pool, ["--json"])))[0]["records"].as_u64(), Some(300));
 }

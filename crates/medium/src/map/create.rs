@@ -28,8 +28,8 @@ impl Region {
     ///
     /// # Errors
     /// [`MediumError::Exists`] if there is a file already; [`MediumError::Unsuitable`] if the path cannot be
-    /// the medium or the durability asked for, or `len` is not a positive multiple of 4096;
-    /// [`MediumError::DiskFull`]; [`MediumError::FileLimit`] if this process may not have so long a file;
+    /// the medium or the durability asked for, or `len` is not a positive multiple of 4096.
+    /// [`MediumError::DiskFull`]; [`MediumError::FileLimit`] if this process may have no file of that length;
     /// [`MediumError::Io`]. After an error no file is left behind.
     pub fn create(
         path: impl AsRef<Path>,

@@ -108,8 +108,9 @@ impl Storage {
         };
         match fill(bytes) {
             // Some file systems, such as XFS, want room for all of the range before they look what it lacks.
-            Err(Errno::NOSPC | Errno::DQUOT) => {
-                extents::holes_within(file, bytes)?.iter().try_for_each(fill)?;
+            Err(full @ (Errno::NOSPC | Errno::DQUOT)) => {
+                let holes = extents::holes_within(file, bytes).map_err(|_| full)?;
+                holes.iter().try_for_each(fill)?;
             }
             outcome => outcome?,
         }

@@ -6,11 +6,11 @@
 //! keeps its storage. No table says which zones have some: the file system is asked, since reserving storage
 //! that exists succeeds on a full disk too.
 //!
-//! In a file on a disk, storage comes in units of 2 MiB ([`quipu_medium::Region::reserve`]). Small zones share
-//! one, and each may be used by its own owner once the unit has storage. A kept zone has all units that its
-//! kept bytes touch, and none of these is given back, so both uses can proceed. A sealed segment may have
-//! given back the unit behind its records. Its zone has less storage then when it is released, and counts as
-//! one that has none.
+//! In a file on a disk, storage comes in units of 2 MiB ([`quipu_medium::Region::reserve`]). Small zones
+//! share one, and each may be used by its own owner once the unit has storage. A kept zone has all units
+//! that its kept bytes touch, and none of these is given back, so both uses can proceed. A sealed segment
+//! may have given back the unit behind its records. Its zone has less storage then when it is released,
+//! and counts as one that has none.
 
 use super::error::SpaceError;
 use super::handle::Space;

@@ -38,6 +38,7 @@
 //! (`kept_storage.rs`).
 
 mod audit;
+mod backing;
 mod error;
 mod expiry_clock;
 mod free_list;

@@ -7,7 +7,7 @@
 
 use super::error::{Shortage, SpaceError};
 use super::free_list::{FreeList, FreeListKind, Words};
-use super::handle::{Space, is_written_to};
+use super::handle::Space;
 use super::kept_storage::{KEPT, KeptStorage, Search};
 use super::pool_header::{HEADER_LEN, PoolHeader, ZoneEntry};
 use super::recovery::examine;
@@ -380,59 +380,6 @@ impl Space {
         }
         let offset = extents.first().map_or(0, |extent| extent.list.words.head);
         Err(SpaceError::Damaged { what: "the free list of the zones, which ends too early,", offset })
-    }
-
-    /// Ensures that there is storage behind bytes `from..to` of a zone that the caller has.
-    ///
-    /// # Errors
-    /// [`SpaceError::Medium`] if the disk is full.
-    ///
-    /// # Panics
-    /// If there is no such zone.
-    pub(crate) fn back_zone(&self, zone: ZoneId, from: u64, to: u64) -> Result<(), SpaceError> {
-        Ok(self.region().reserve(self.zone_offset(zone) + from, to - from)?)
-    }
-
-    /// Ensures that there is storage behind zones of an earlier run that their owner stores to, where a copy
-    /// of the file has left holes. Zones that stand behind each other are asked for together.
-    ///
-    /// # Errors
-    /// [`SpaceError::Medium`] if the disk is full.
-    ///
-    /// # Panics
-    /// If there is no such zone.
-    pub fn back_zones(&self, zones: impl IntoIterator<Item = ZoneId>) -> Result<(), SpaceError> {
-        let all = zones.into_iter().map(|zone| (zone, self.zone_size()));
-        self.back_zones_up_to(all)
-    }
-
-    /// As [`back_zones`](Space::back_zones), behind so many bytes from the start of each zone.
-    ///
-    /// # Errors
-    /// As for [`back_zones`](Space::back_zones).
-    ///
-    /// # Panics
-    /// As for [`back_zones`](Space::back_zones).
-    pub fn back_zones_up_to(&self, zones: impl IntoIterator<Item = (ZoneId, u64)>) -> Result<(), SpaceError> {
-        if !is_written_to(self.region()) {
-            return Ok(());
-        }
-        let mut zones: Vec<_> = zones.into_iter().collect();
-        zones.sort_unstable();
-        let ranges = zones.into_iter().map(|(zone, len)| {
-            let start = self.zone_offset(zone);
-            start..start + len.min(self.zone_size())
-        });
-        let mut run = 0..0;
-        for range in ranges.chain(std::iter::once(u64::MAX..u64::MAX)) {
-            if range.start == run.end {
-                run.end = range.end;
-            } else {
-                self.region().reserve(run.start, run.end - run.start)?;
-                run = range;
-            }
-        }
-        Ok(())
     }
 
     /// Commit: the zone is owned, durably when this returns, for one flush of one line and one fence. The

@@ -418,26 +418,11 @@ impl LogHeap {
     }
 
     /// The part of [`seal`](LogHeap::seal) on the medium. Nobody cleans the segment yet.
-    fn mark_end(&self, segment: &mut OpenSegment) {
+    pub(super) fn mark_end(&self, segment: &mut OpenSegment) {
         self.complete(segment);
         // A mark vouches for the records before it, so it must not become durable before them.
         self.region().fence();
         self.seal_at(segment.start, segment.life, segment.next);
-    }
-
-    /// Seals every segment that clients have left, durably. They keep no more storage than their records
-    /// need, so that many short runs take little of a disk.
-    pub fn seal_idle(&self) {
-        let mut idle = std::mem::take(&mut *self.idle.lock());
-        if !idle.is_empty() {
-            for segment in &mut idle {
-                self.mark_end(segment);
-                // Sealed, it may soon be cleaned, and its zone be another's.
-                self.space.discard_rest(segment.zone, segment.limit);
-                self.lives.seal(segment.zone);
-            }
-            self.region().fence();
-        }
     }
 
     pub(super) fn seal_at(&self, start: u64, life: LifeKey, end: u64) {

@@ -28,13 +28,28 @@ impl LogHeap {
         self.steps().find(|len| *len >= wanted).unwrap_or(self.space.zone_size())
     }
 
-    /// Ensures storage behind records of an earlier run, those before an offset in each segment, so that marks
-    /// and covers can be stored there. A copy of the file may have left holes.
+    /// Ensures storage behind records of an earlier run, those before an offset in each segment, so that
+    /// marks and covers can be stored there. A copy of the file may have left holes.
     ///
     /// # Errors
     /// [`SpaceError::Medium`] if the disk is full.
     pub fn back_found(&self, found: impl Iterator<Item = (ZoneId, u64)>) -> Result<(), SpaceError> {
         self.space.back_zones_up_to(found)
+    }
+
+    /// Seals every segment that clients have left, durably. They keep no more storage than their records
+    /// need, so that many short runs take little of a disk.
+    pub fn seal_idle(&self) {
+        let mut idle = std::mem::take(&mut *self.idle.lock());
+        if !idle.is_empty() {
+            for segment in &mut idle {
+                self.mark_end(segment);
+                // Sealed, it may soon be cleaned, and its zone be another's.
+                self.space.discard_rest(segment.zone, segment.limit);
+                self.lives.seal(segment.zone);
+            }
+            self.region().fence();
+        }
     }
 
     /// Gives back storage behind the ends of segments that recovery has sealed, as far as they have it only
