@@ -117,10 +117,12 @@ fn a_reader_tells_that_it_could_not_read_levels() {
             for with in [NO_DESCRIPTOR, NO_ANSWER] {
                 let (output, _) = filled.run(words, ("read", at, with), "");
                 let is_whole = output.status.success() && output.stdout == whole.stdout;
-                let told = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned();
+                let told =
+                    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned();
                 let is_told = output.status.code() == Some(1) && told.contains("the levels at");
                 let told = (output.status, told.lines().last());
-                let is_right = is_whole || is_told && !String::from_utf8_lossy(&output.stdout).contains("sound");
+                let is_right =
+                    is_whole || is_told && !String::from_utf8_lossy(&output.stdout).contains("sound");
                 assert!(is_right, "{words:?}, call {at} of {calls} with {with}: {told:?}");
             }
         }
@@ -150,8 +152,10 @@ fn a_process_that_ends_between_pool_and_levels_leaves_a_pair_that_opens() {
     filled.restore(&first);
     let before = pairs(&filled.pool, "at first");
     let more = lines(0..KEYS, "C") + &lines(0..KEYS, "D");
-    let commands =
-        [(args(["import"], &filled.pool, ["-", "--form", "tsv"]), &*more), (args(["compact"], &filled.pool, []), "")];
+    let commands = [
+        (args(["import"], &filled.pool, ["-", "--form", "tsv"]), &*more),
+        (args(["compact"], &filled.pool, []), ""),
+    ];
     for (words, input) in &commands {
         filled.restore(&first);
         let (_, calls) = filled.run(words, ("change", 0, END), input);
@@ -163,7 +167,7 @@ fn a_process_that_ends_between_pool_and_levels_leaves_a_pair_that_opens() {
                 let told = format!("{words:?}, call {at} of {calls} with {with}: {:?}", stderr(&output));
                 assert!(output.status.code().map_or(with == END, |code| code < 2), "{told}");
                 let after = pairs(&filled.pool, &told);
-                // Every key is there, with its value or the one that was being written: a prefix of all lines.
+                // Every key is there, with its value or a written one: a prefix of all lines counts.
                 assert_eq!(after.len(), before.len(), "{told}");
                 let rank = |(key, mark): (&String, &char)| match mark {
                     'D' => 2,

@@ -5,7 +5,10 @@ use quipu::internals::TestForest;
 use quipu::{Design, Error, Options, Store};
 use quipu_medium::{Pages, Region};
 use quipu_parts::runs::sim::{SimFaults, SimForest, SimPublishFault};
-use quipu_parts::runs::{Compact, Compacted, Forest, Head, LevelScan, LevelsState, NameError, Notice, Part, Purge, Remains, RunStats, Runs, RunsError, Source};
+use quipu_parts::runs::{
+    Compact, Compacted, Forest, Head, LevelScan, LevelsState, NameError, Notice, Part, Purge, Remains,
+    RunStats, Runs, RunsError, Source,
+};
 use quipu_parts::versions::RangeTombstone;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex};

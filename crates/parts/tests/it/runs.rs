@@ -41,7 +41,14 @@ pub struct Folder(pub tempfile::TempDir);
 
 #[cfg(feature = "levels")]
 pub fn settings() -> LsmSettings {
-    LsmSettings { cache: 1 << 20, first_level: 2, file: 8 << 10, pool: 5, read_only: false, access: Access::default() }
+    LsmSettings {
+        cache: 1 << 20,
+        first_level: 2,
+        file: 8 << 10,
+        pool: 5,
+        read_only: false,
+        access: Access::default(),
+    }
 }
 
 #[cfg(feature = "levels")]
@@ -327,7 +334,9 @@ fn run(place: &dyn Place, steps: &[Step]) {
             }
             Step::Compact { all } => {
                 let how = if all { Compact::All } else { Compact::Due };
-                while model.runs.compact(how, model.purge(), &nobody()).expect("compacted").has_worked && !all {}
+                while model.runs.compact(how, model.purge(), &nobody()).expect("compacted").has_worked && !all
+                {
+                }
             }
             Step::Snapshot => model.snapshots.push(model.visible),
             Step::Release(index) if !model.snapshots.is_empty() => {

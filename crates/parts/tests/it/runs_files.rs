@@ -374,7 +374,10 @@ fn a_lack_of_descriptors_passes() {
             assert!(matches!(error, NameError::NotNamed(RunsError::Device { .. })), "{error:?}");
             failures += 1;
         }
-        written.map_or_else(|error| assert!(matches!(error, RunsError::Device { .. })), |part| runs.discard(part));
+        written.map_or_else(
+            |error| assert!(matches!(error, RunsError::Device { .. })),
+            |part| runs.discard(part),
+        );
         // The next ones go on.
         number += 1;
         publish(&*runs, &[value(b"a", number)]);

@@ -78,9 +78,8 @@ impl<I: InOrder> Tiers<I> {
         };
         let trees = forest.trees()?;
         let relies = tables.iter().any(|table| table.subtable.flushed != 0);
-        let missing = |table: &&Arc<Table<I>>| {
-            table.subtable.flushed != 0 && !trees.contains(&table.subtable.created)
-        };
+        let missing =
+            |table: &&Arc<Table<I>>| table.subtable.flushed != 0 && !trees.contains(&table.subtable.created);
         if let Some(table) = tables.iter().find(missing) {
             let name = &table.subtable.name;
             let what = format!("those of the table {name:?} are missing; name their folder (--levels)");

@@ -113,8 +113,7 @@ impl Anchor {
     /// new.
     pub fn pair(&self, region: &Region, certifier: &Certifier, levels: Paired) {
         self.write(region, certifier, |through, old| {
-            let (raised, confirmed) =
-                (old.raised.max(levels.raised), old.confirmed.max(levels.confirmed));
+            let (raised, confirmed) = (old.raised.max(levels.raised), old.confirmed.max(levels.confirmed));
             (through, Paired { raised, confirmed })
         });
     }

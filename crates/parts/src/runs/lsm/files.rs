@@ -85,7 +85,10 @@ pub(super) fn refuse_dangling(folder: &Path) -> Result<(), RunsError> {
     let of_system = |error| device(folder, error);
     if folder.is_symlink() && !folder.try_exists().map_err(of_system)? {
         let target = fs::read_link(folder).map_err(of_system)?;
-        let what = format!("the link leads to {}, which is not there; mount that disk, or mend the link", target.display());
+        let what = format!(
+            "the link leads to {}, which is not there; mount that disk, or mend the link",
+            target.display()
+        );
         return Err(device(folder, io::Error::new(io::ErrorKind::NotFound, what)));
     }
     Ok(())

@@ -76,8 +76,8 @@ impl LsmForest {
     /// The forest in a folder. One that is missing has no trees, and is made by the first tree.
     ///
     /// # Errors
-    /// If the folder belongs to another pool, or has names that are not of levels; if a link leads nowhere; and
-    /// those of the system.
+    /// If the folder belongs to another pool, or has names that are not of levels; if a link leads nowhere;
+    /// and those of the system.
     pub fn open(folder: &Path, settings: LsmSettings) -> Result<LsmForest, RunsError> {
         files::refuse_dangling(folder)?;
         let (_, gone) = files::survey(folder, settings.pool)?;

@@ -1,10 +1,10 @@
 //! The levels of one table.
 
-use super::{LsmSettings, Shared};
 use super::entry::{self, BIAS, KEY_MAX};
 use super::files;
 use super::levels::LsmLevels;
 use super::purge::{Factory, Slot};
+use super::{LsmSettings, Shared};
 use crate::runs::{
     Compact, Compacted, Levels, NameError, Notice, Part, Purge, RunStats, Runs, RunsError, Source,
 };
@@ -52,8 +52,8 @@ pub(super) struct LsmRuns {
     opening: Opening,
 }
 
-/// States of a tree: its names are those that the library knows; they may be others, since a change has failed
-/// half way, and the next change names them again first; that has failed, too, and nothing may be changed.
+/// States of a tree. Its names are those that the library knows; or they may be others, since a change has
+/// failed half way, and the next change names them again first; or nothing may be changed any more.
 const SURE: u32 = 0;
 const UNSURE: u32 = 1;
 const POISONED: u32 = 2;
@@ -119,7 +119,8 @@ impl LsmRuns {
         let tables = folder.join(files::TABLES);
         let factory = Factory { slot: AssertUnwindSafe(slot.clone()), tables: tables.clone() };
         let changes = SequenceNumberCounter::default();
-        let config = config(&opening.shared, folder, &changes).with_compaction_filter_factory(Some(Arc::new(factory)));
+        let config =
+            config(&opening.shared, folder, &changes).with_compaction_filter_factory(Some(Arc::new(factory)));
         // The library has assertions about the bytes of files.
         let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
         let opened = opened.map_err(|_| files::damaged(folder, "the files of a tree are damaged"))?;
@@ -177,7 +178,9 @@ impl LsmRuns {
     fn ready(&self) -> Result<(), NameError> {
         match self.state.load(Ordering::Acquire) {
             SURE => Ok(()),
-            UNSURE => self.name_again().map_err(|error| NameError::NotNamed(files::device(&self.folder, error))),
+            UNSURE => {
+                self.name_again().map_err(|error| NameError::NotNamed(files::device(&self.folder, error)))
+            }
             _ => {
                 let error = io::Error::other("an earlier change of names failed");
                 Err(NameError::Poisoned(files::device(&self.folder, error)))
