@@ -20,6 +20,7 @@
 //!   refused long before.
 
 mod access;
+mod config;
 mod entry;
 mod files;
 mod levels;
@@ -53,7 +54,7 @@ pub struct LsmSettings {
     pub pool: u64,
     /// Whether nothing is changed. Then trees are opened as they are, and changes of them fail.
     pub read_only: bool,
-    /// Who may read the files.
+    /// The access of its files.
     pub access: Access,
 }
 
