@@ -225,8 +225,8 @@ impl Options {
 /// is opened with them only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Levels {
-    /// A folder beside the pool's file, with its name and `.runs`. A pool on a device or in memory has none. A
-    /// link to the file leads to its folder; of several names of one file (hard links), use one.
+    /// A folder beside the pool's file, with its name and `.runs`. A pool on a device or in memory has none.
+    /// A link to the file leads to its folder; of several names of one file (hard links), use one.
     #[default]
     Beside,
     /// This folder, which belongs to the pool alone. Where it is missing, the first dump creates it.

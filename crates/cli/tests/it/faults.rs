@@ -167,7 +167,7 @@ fn a_process_that_ends_between_pool_and_levels_leaves_a_pair_that_opens() {
                 let told = format!("{words:?}, call {at} of {calls} with {with}: {:?}", stderr(&output));
                 assert!(output.status.code().map_or(with == END, |code| code < 2), "{told}");
                 let after = pairs(&filled.pool, &told);
-                // Every key is there, with its value or the one that was being written: a prefix of all lines.
+                // Every key is there, with its value or a written one: a prefix of all lines counts.
                 assert_eq!(after.len(), before.len(), "{told}");
                 let rank = |(key, mark): (&String, &char)| match mark {
                     'D' => 2,

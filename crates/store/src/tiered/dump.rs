@@ -4,7 +4,8 @@
 //!    layers are visible, and nobody writes to them any more. They are [merged](super::global) into one.
 //! 2. **Dump.** The layer is read in order, in several ranges at a time, and written to files. Versions that
 //!    nobody reads are left out.
-//! 3. **Publish.** The files get their names, all at once, between two steps of the [pairing](super::pairing).
+//! 3. **Publish.** The files get their names, all at once, between two steps of the
+//!    [pairing](super::pairing).
 //! 4. The anchor is raised to all that is visible. Then one word of the table says that its memtables up to
 //!    the freeze are *flushed*.
 //! 5. The layer leaves the view at the moment at which the new levels enter it. When its readers have left,

@@ -16,7 +16,7 @@
 //!
 //! - *A kill between two steps* leaves them so. Behind step 3 the levels have a change that the pool does not
 //!   rely on, as [`dump`](super::dump) explains. The next opening takes the noted state for confirmed.
-//! - *A crash of the system on a file*, whose pages reach the disk late or never, leaves them so: the raised
+//! - *A crash of the system on a file* leaves them so, though pages reach the disk late or never. The raised
 //!   state was written back in step 1, and a lost confirmed state is a lower one.
 //! - *Older levels* have a note below the confirmed state: it was confirmed when their copy had been made. If
 //!   other states have been noted meanwhile, a change therefore confirms a state that it notes behind its
@@ -158,7 +158,7 @@ fn fits(found: LevelsState, pool: Paired) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with levels beside a damaged pool, which are read all the same.
+/// The reason for which levels do not belong to a damaged pool. They are read all the same.
 pub(super) fn misfit(forest: &dyn Forest, anchor: &Anchor, relies: bool) -> Option<RunsError> {
     match forest.state() {
         Ok(found) if !anchor.is_legible() || found == LevelsState::default() && !relies => None,

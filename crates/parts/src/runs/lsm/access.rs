@@ -1,4 +1,4 @@
-//! Who may read the files of levels: those who may read the pool's file.
+//! The access of the files of levels: users who may read the pool's file may read them.
 //!
 //! The library makes its files as the umask says, and some for the owner alone. So the folders keep others
 //! out as long as a file is being made, and a file gets the pool's mode when it is whole. No reader opens

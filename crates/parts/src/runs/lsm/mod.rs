@@ -20,6 +20,7 @@
 //!   refused long before.
 
 mod access;
+mod config;
 mod entry;
 mod files;
 mod levels;
@@ -53,7 +54,7 @@ pub struct LsmSettings {
     pub pool: u64,
     /// Whether nothing is changed. Then trees are opened as they are, and changes of them fail.
     pub read_only: bool,
-    /// Who may read the files.
+    /// The access of its files.
     pub access: Access,
 }
 
@@ -76,8 +77,8 @@ impl LsmForest {
     /// The forest in a folder. One that is missing has no trees, and is made by the first tree.
     ///
     /// # Errors
-    /// If the folder belongs to another pool, or has names that are not of levels; if a link leads nowhere; and
-    /// those of the system.
+    /// If the folder belongs to another pool, or has names that are not of levels; if a link leads nowhere;
+    /// and those of the system.
     pub fn open(folder: &Path, settings: LsmSettings) -> Result<LsmForest, RunsError> {
         files::refuse_dangling(folder)?;
         let (_, gone) = files::survey(folder, settings.pool)?;

@@ -1,5 +1,6 @@
 //! The levels of one table.
 
+use super::config::config;
 use super::entry::{self, BIAS, KEY_MAX};
 use super::files;
 use super::levels::LsmLevels;
@@ -12,14 +13,7 @@ use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::versions::RangeTombstone;
 use lsm_tree::compaction::Leveled;
-use lsm_tree::config::{
-    BlockSizePolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy,
-};
-use lsm_tree::table::filter::BloomConstructionPolicy;
-use lsm_tree::{
-    AbstractTree, AnyTree, CompressionType, Config, InternalValue, SequenceNumberCounter, Table, Tree,
-    ValueType,
-};
+use lsm_tree::{AbstractTree, AnyTree, InternalValue, SequenceNumberCounter, Table, Tree, ValueType};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::io;
@@ -52,8 +46,8 @@ pub(super) struct LsmRuns {
     opening: Opening,
 }
 
-/// States of a tree: its names are those that the library knows; they may be others, since a change has failed
-/// half way, and the next change names them again first; that has failed, too, and nothing may be changed.
+/// States of a tree. Its names are those that the library knows; or they may be others, since a change has
+/// failed half way, and the next change names them again first; or nothing may be changed any more.
 const SURE: u32 = 0;
 const UNSURE: u32 = 1;
 const POISONED: u32 = 2;
@@ -207,8 +201,8 @@ impl LsmRuns {
         Ok(())
     }
 
-    /// What a change of names has come to that the library could not end. The names become what they were
-    /// before it, unless it has happened.
+    /// The error of a change of names that the library could not end. The names become those of before, if
+    /// they can.
     fn after_failure(&self, error: lsm_tree::Error) -> NameError {
         let Slot { fault, refused, .. } = std::mem::take(&mut *self.slot.lock());
         let error = match (refused, fault) {
@@ -281,29 +275,6 @@ impl Drop for Writing<'_> {
         whole.extend(self.runs.tree.current_version().iter_tables().map(Table::id));
         files::sweep(&self.runs.tables, numbers, &whole);
     }
-}
-
-/// The settings of a tree. Filters stay in memory, with 1.3 bytes a key. Indexes do not: they are cut into
-/// blocks in the cache, of which a get needs one. A whole index in memory has 4.4 bytes a key more, with
-/// values of 508 bytes, and saves a get no time that could be measured. Without filters in the last level,
-/// gets of absent keys would take 50 times as long.
-fn config(shared: &Shared, folder: &Path, changes: &SequenceNumberCounter) -> Config {
-    let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
-    Config::new(folder, changes.clone(), changes.clone())
-        .use_cache(shared.cache.clone())
-        .use_descriptor_table(Some(shared.descriptors.clone()))
-        .index_block_pinning_policy(PinningPolicy::all(true))
-        .filter_block_pinning_policy(PinningPolicy::all(true))
-        .index_block_partitioning_policy(PinningPolicy::all(true))
-        .filter_block_partitioning_policy(PinningPolicy::all(false))
-        .filter_policy(FilterPolicy::all(filter))
-        .data_block_size_policy(BlockSizePolicy::all(4 << 10))
-        .data_block_hash_ratio_policy(HashRatioPolicy::all(1.33))
-        .data_block_compression_policy(CompressionPolicy::new([
-            CompressionType::None,
-            CompressionType::None,
-            CompressionType::Lz4,
-        ]))
 }
 
 /// The entries of a part, in order.
