@@ -8,9 +8,9 @@ use crate::region::{Region, WORD};
 
 impl Region {
     /// Makes sure that the range has storage behind it, so that a full disk is an error here and not a fault
-    /// at the first store. In a file on a disk that is whole units of 2 MiB around the range, at multiples of
-    /// their size in the file; the last may end with the file. Such a file takes storage in units alone, since the
-    /// system may ask for blocks behind a whole unit at any store to it.
+    /// at the first store. A file on a disk takes storage in units of 2 MiB, at multiples of their size in
+    /// the file; the last may end with the file. The range gets all units that it touches, since the system
+    /// may ask for blocks behind a whole unit at any store to it.
     ///
     /// The system is asked once for each unit, by each region of a file that is opened. Blocks that the file
     /// shares with a copy are replaced by blocks of its own.

@@ -1,9 +1,10 @@
 //! Storage behind zones that an owner stores to: those that it has just taken, and those of an earlier run.
 //!
 //! A zone in use has all storage that its owner has asked for, unless the file is a copy with holes. Nobody
-//! can tell. So each handle that writes asks once for the zones in which it will store: whole zones of indexes
-//! and slots, records of a log that may be marked, and segments that recovery seals. Other sealed segments are
-//! not stored to, except that their headers are [overwritten](quipu_medium::Region::overwrite) at their end.
+//! can tell. So each handle that writes asks once for the zones in which it will store: whole zones of
+//! indexes and slots, records of a log that may be marked, and segments that recovery seals. Other sealed
+//! segments are not stored to, except that their headers are
+//! [overwritten](quipu_medium::Region::overwrite) at their end.
 
 use super::error::SpaceError;
 use super::handle::{Space, is_written_to};
