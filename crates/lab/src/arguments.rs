@@ -46,7 +46,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 /// Stores and media broken on purpose: each with its name on command lines, and behind a colon its help.
-const BROKEN: [(Broken, &str); 40] = [
+const BROKEN: [(Broken, &str); 41] = [
     (Store(Twin::PublishBeforePersist), "publish-before-persist: readers see a record before it is durable"),
     (Store(Twin::LifeLeftOut), "life-left-out: the check of a record ignores the life of its segment"),
     (
@@ -84,6 +84,7 @@ const BROKEN: [(Broken, &str); 40] = [
     (Store(Twin::RangeSweptEarly), "range-swept-early: a range delete forgets keys that a snapshot shows"),
     (Store(Twin::RangeCopyRenewed), "range-copy-renewed: a copied range tombstone deletes newer keys"),
     (Store(Twin::LevelsForgotten), "levels-forgotten: tombstones go although the levels have their keys"),
+    (Store(Twin::LevelsNotRaised), "levels-not-raised: levels change before the pool knows that they will"),
     (
         Store(Twin::RangeForgottenEarly),
         "range-forgotten-early: a range delete forgets keys that are on the levels",

@@ -32,7 +32,8 @@ pub(crate) fn all(threads: usize, count: usize, test: impl Fn(usize) -> bool + S
     !refused.into_inner()
 }
 
-/// Runs `work(0..threads)`, each on its own thread, and returns when all have ended.
+/// Runs `work(0..threads)`, each on its own thread, and returns when all have ended. Those for which the
+/// system has no thread run one after the other on this one.
 pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
     let work = &work;
     if sched::simulated() {
@@ -43,9 +44,9 @@ pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
         work(0);
     } else {
         thread::scope(|scope| {
-            for i in 0..threads {
-                scope.spawn(move || work(i));
-            }
+            let spawn = |i: usize| thread::Builder::new().spawn_scoped(scope, move || work(i));
+            let left: Vec<usize> = (0..threads).filter(|i| spawn(*i).is_err()).collect();
+            left.into_iter().for_each(work);
         });
     }
 }

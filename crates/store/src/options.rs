@@ -208,6 +208,7 @@ impl Options {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Levels {
     /// A folder beside the pool's file, with its name and `.runs`. A pool on a device or in memory has none.
+    /// A link to the file leads to its folder; of several names of one file (hard links), use one.
     #[default]
     Beside,
     /// This folder, which belongs to the pool alone. Where it is missing, the first dump creates it.
@@ -230,10 +231,25 @@ impl Levels {
         let is_device = |path: &&Path| path.metadata().is_ok_and(|about| !about.is_file());
         match self {
             Levels::Off => None,
-            Levels::Beside => Levels::beside(path.filter(|path| !is_device(path))?).folder(None),
-            Levels::Folder(folder) => Some(folder.clone()),
+            Levels::Beside => Levels::beside(real(path.filter(|path| !is_device(path))?)).folder(None),
+            // The process may go to another folder later.
+            Levels::Folder(folder) => Some(absolute(folder)),
         }
     }
+}
+
+/// The path of a file behind all links; of one that is not there yet, that which it will have.
+fn real(path: &Path) -> PathBuf {
+    let beside = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        Some(folder.unwrap_or(Path::new(".")).canonicalize().ok()?.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(beside).unwrap_or_else(|| absolute(path))
+}
+
+/// A path that leads to the same place when the process has gone to another folder.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// When the index of a memtable is merged into the Global Index of its table; see the design `xp`.
@@ -397,9 +413,11 @@ mod tests {
     #[test]
     fn levels_are_beside_a_file_and_not_beside_a_device() {
         let folder = |levels: Levels, path: &str| levels.folder(Some(Path::new(path)));
-        assert_eq!(folder(Levels::Beside, "no such/p.pool"), Some("no such/p.pool.runs".into()));
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(folder(Levels::Beside, "no such/p.pool"), Some(here.join("no such/p.pool.runs")));
+        assert_eq!(folder(Levels::Beside, "p.pool"), Some(here.canonicalize().unwrap().join("p.pool.runs")));
         assert_eq!(folder(Levels::Beside, "/dev/null"), None);
-        assert_eq!(folder(Levels::Folder("there".into()), "/dev/null"), Some("there".into()));
+        assert_eq!(folder(Levels::Folder("there".into()), "/dev/null"), Some(here.join("there")));
         assert_eq!((folder(Levels::Off, "p.pool"), Levels::Beside.folder(None)), (None, None));
     }
 }

@@ -15,6 +15,8 @@ pub mod filter;
 pub mod lsm;
 pub mod sim;
 
+pub use crate::heap::chain::anchor::LevelsState;
+
 use crate::record::Kind;
 use crate::versions::{Horizon, RangeList, RangeTombstone};
 use std::any::Any;
@@ -95,6 +97,9 @@ pub struct Purge {
     pub now: u64,
 }
 
+/// Is asked before levels get other contents, from no lock of theirs. If it fails, nothing changes.
+pub type Notice = Arc<dyn Fn() -> Result<(), RunsError> + Send + Sync>;
+
 /// The size of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunStats {
@@ -161,6 +166,19 @@ pub trait Forest: Send + Sync {
     /// Those of the system, and damage.
     fn trees(&self) -> Result<Vec<u64>, RunsError>;
 
+    /// The state that was [noted](Forest::note) last. The default where nothing was.
+    ///
+    /// # Errors
+    /// Those of the system, and damage.
+    fn state(&self) -> Result<LevelsState, RunsError>;
+
+    /// Notes beside the levels the state that they are about to have. Durable when this returns; after an
+    /// error it may be noted or not.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn note(&self, state: LevelsState) -> Result<(), RunsError>;
+
     /// Opens the tree of a table, or creates it: durably when this returns. One tree is opened once at a
     /// time.
     ///
@@ -212,19 +230,19 @@ pub trait Runs: Send + Sync {
     /// If parts are out of order.
     fn publish(&self, parts: Vec<Part>) -> Result<(), NameError>;
 
-    /// Merges runs.
+    /// Merges runs. `before` is asked before records are taken away.
     ///
     /// # Errors
-    /// Those of the system.
-    fn compact(&self, how: Compact, purge: Purge) -> Result<Compacted, NameError>;
+    /// Those of the system, and that of `before`.
+    fn compact(&self, how: Compact, purge: Purge, before: &Notice) -> Result<Compacted, NameError>;
 
     /// Drops the files that lie wholly between two keys (`to` is empty for no end), if all of their numbers
     /// are below this one, and none if one is not. Nobody publishes or compacts meanwhile. Returns their
-    /// bytes.
+    /// bytes. `before` is asked before any file is dropped.
     ///
     /// # Errors
-    /// Those of the system.
-    fn drop_range(&self, from: &[u8], to: &[u8], below: u64) -> Result<u64, NameError>;
+    /// Those of the system, and that of `before`.
+    fn drop_range(&self, from: &[u8], to: &[u8], below: u64, before: &Notice) -> Result<u64, NameError>;
 
     /// The id of the next run. All runs of now have lower ones.
     fn next_id(&self) -> u64;

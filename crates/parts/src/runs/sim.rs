@@ -9,8 +9,8 @@
 
 use super::filter::{Filter, Verdict};
 use super::{
-    Compact, Compacted, Forest, Head, LevelRecord, LevelScan, Levels, NameError, Part, Purge, Remains,
-    RunStats, Runs, RunsError, Source,
+    Compact, Compacted, Forest, Head, LevelRecord, LevelScan, Levels, LevelsState, NameError, Notice, Part,
+    Purge, Remains, RunStats, Runs, RunsError, Source,
 };
 use crate::record::Kind;
 use crate::sync::SpinLock;
@@ -29,6 +29,8 @@ pub struct SimDisk {
     trees: BTreeMap<u64, Vec<Arc<SimRun>>>,
     /// The id of the next run, above those of all runs.
     next_id: u64,
+    /// The note of their state.
+    state: LevelsState,
 }
 
 /// A run: records by key, of each key the newest first.
@@ -138,6 +140,15 @@ impl Forest for SimForest {
 
     fn trees(&self) -> Result<Vec<u64>, RunsError> {
         Ok(self.image().trees.keys().copied().collect())
+    }
+
+    fn state(&self) -> Result<LevelsState, RunsError> {
+        Ok(self.image().state)
+    }
+
+    fn note(&self, state: LevelsState) -> Result<(), RunsError> {
+        self.0.change(|disk| disk.state = state);
+        Ok(())
     }
 
     fn open(&self, table: u64) -> Result<Arc<dyn Runs>, RunsError> {
@@ -272,7 +283,7 @@ impl Runs for SimRuns {
 
     /// With three runs or more, it merges by turns the two newest, which are above the last, and the two
     /// oldest. So tests meet both cases of the [`Filter`].
-    fn compact(&self, how: Compact, purge: Purge) -> Result<Compacted, NameError> {
+    fn compact(&self, how: Compact, purge: Purge, before: &Notice) -> Result<Compacted, NameError> {
         self.refuse_if_poisoned()?;
         let faults = *self.forest.faults.lock();
         let list = self.list().0;
@@ -290,22 +301,25 @@ impl Runs for SimRuns {
         if faults.is_due(&self.forest.compactions, faults.compact) {
             return Err(NameError::NotNamed(RunsError::Full { place: place() }));
         }
+        before().map_err(NameError::NotNamed)?;
         let read = old.iter().map(|run| run.bytes()).sum();
         let written = merged.bytes();
         self.replace(old, (merged.len() > 0).then_some(merged));
         Ok(Compacted { has_worked: true, read, written })
     }
 
-    fn drop_range(&self, from: &[u8], to: &[u8], below: u64) -> Result<u64, NameError> {
+    fn drop_range(&self, from: &[u8], to: &[u8], below: u64, before: &Notice) -> Result<u64, NameError> {
         self.refuse_if_poisoned()?;
         let range = RangeTombstone { from: from.into(), to: to.into(), number: below };
         let is_inside = |run: &Arc<SimRun>| {
             run.ranges.is_empty() && run.records.iter().all(|record| range.holds(&record.key))
         };
         let inside: Vec<_> = self.list().0.into_iter().filter(is_inside).collect();
-        if inside.iter().flat_map(|run| &run.records).any(|record| record.head.number >= below) {
+        let is_newer = |record: &LevelRecord| record.head.number >= below;
+        if inside.is_empty() || inside.iter().flat_map(|run| &run.records).any(is_newer) {
             return Ok(0);
         }
+        before().map_err(NameError::NotNamed)?;
         self.forest.change(|disk| {
             let runs = disk.trees.get_mut(&self.table).expect("the tree is open");
             runs.retain(|run| !is_inside(run));

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use quipu_parts::record::Kind;
 #[cfg(feature = "levels")]
-use quipu_parts::runs::lsm::{LsmForest, LsmSettings};
+use quipu_parts::runs::lsm::{Access, LsmForest, LsmSettings};
 use quipu_parts::runs::sim::SimForest;
-use quipu_parts::runs::{Compact, Forest, Head, LevelRecord, Levels, Part, Purge, Runs, Source};
+use quipu_parts::runs::{Compact, Forest, Head, LevelRecord, Levels, Notice, Part, Purge, Runs, Source};
 use quipu_parts::versions::{Horizon, RangeList, RangeTombstone};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -41,7 +41,14 @@ pub struct Folder(pub tempfile::TempDir);
 
 #[cfg(feature = "levels")]
 pub fn settings() -> LsmSettings {
-    LsmSettings { cache: 1 << 20, first_level: 2, file: 8 << 10, pool: 5 }
+    LsmSettings {
+        cache: 1 << 20,
+        first_level: 2,
+        file: 8 << 10,
+        pool: 5,
+        read_only: false,
+        access: Access::default(),
+    }
 }
 
 #[cfg(feature = "levels")]
@@ -89,6 +96,12 @@ pub fn get(levels: &dyn Levels, key: &[u8], up_to: u64) -> Option<(Head, Vec<u8>
 }
 
 /// The limits of a purge when nobody has a snapshot, and all up to a number is visible.
+
+/// For compactions of which nobody wants to know before.
+pub fn nobody() -> Notice {
+    Arc::new(|| Ok(()))
+}
+
 pub fn purge(visible: u64) -> Purge {
     Purge { horizon: Horizon { visible, snapshots: vec![] }, ranges: RangeList::default(), now: 0 }
 }
@@ -278,12 +291,12 @@ impl Model<'_> {
         self.snapshots.clear();
         for _ in 0..2 {
             self.tidy();
-            self.runs.compact(Compact::All, self.purge()).expect("compacted");
+            self.runs.compact(Compact::All, self.purge(), &nobody()).expect("compacted");
         }
         self.check();
         let live = (0..=KEYS).filter(|key| self.expected(&name(*key), u64::MAX).is_some()).count();
         self.tidy();
-        self.runs.compact(Compact::All, self.purge()).expect("compacted");
+        self.runs.compact(Compact::All, self.purge(), &nobody()).expect("compacted");
         assert!(self.listed.is_empty());
         assert_eq!(self.runs.stats().records, live as u64);
     }
@@ -321,7 +334,9 @@ fn run(place: &dyn Place, steps: &[Step]) {
             }
             Step::Compact { all } => {
                 let how = if all { Compact::All } else { Compact::Due };
-                while model.runs.compact(how, model.purge()).expect("compacted").has_worked && !all {}
+                while model.runs.compact(how, model.purge(), &nobody()).expect("compacted").has_worked && !all
+                {
+                }
             }
             Step::Snapshot => model.snapshots.push(model.visible),
             Step::Release(index) if !model.snapshots.is_empty() => {
@@ -337,7 +352,7 @@ fn run(place: &dyn Place, steps: &[Step]) {
                 ranges.push(range.clone());
                 model.dump(&mut batch, &mut ranges, &Step::Dump { parts: 2, twice: false, discards: false });
                 if model.snapshots.is_empty() {
-                    model.runs.drop_range(&range.from, &range.to, number).expect("dropped");
+                    model.runs.drop_range(&range.from, &range.to, number, &nobody()).expect("dropped");
                 }
             }
             Step::Reopen => {
@@ -385,7 +400,7 @@ fn a_part_counts_only_when_it_is_published() {
         assert_eq!(get(&*runs.levels(), b"a", 9), Some((value(b"a", 1).head, vec![1; 300])));
         runs.publish(vec![part]).expect("published");
         // A list stays as it was, also when its runs are merged.
-        assert!(runs.compact(Compact::All, purge(4)).expect("compacted").has_worked);
+        assert!(runs.compact(Compact::All, purge(4), &nobody()).expect("compacted").has_worked);
         assert_eq!(get(&*before, b"a", 9).map(|found| found.0.number), Some(1));
         assert_eq!(get(&*before, b"b", 9), None);
         let after = runs.levels();
@@ -414,11 +429,11 @@ fn files_go_whole_when_all_of_their_records_are_deleted() {
         publish(&*runs, &[value(b"a", 1), value(b"b", 2)]);
         publish(&*runs, &[value(b"b", 3), value(b"c", 4)]);
         let bytes = runs.stats().bytes;
-        assert_eq!(runs.drop_range(b"b", b"", 9).expect("dropped"), bytes / 2);
+        assert_eq!(runs.drop_range(b"b", b"", 9, &nobody()).expect("dropped"), bytes / 2);
         assert_eq!((runs.stats().records, runs.stats().bytes), (2, bytes / 2));
-        assert_eq!(runs.drop_range(b"a", b"b", 9).expect("nothing lies there"), 0);
-        assert_eq!(runs.drop_range(b"a", b"c", 2).expect("it is too new"), 0);
-        assert!(runs.drop_range(b"a", b"c", 3).expect("dropped") > 0);
+        assert_eq!(runs.drop_range(b"a", b"b", 9, &nobody()).expect("nothing lies there"), 0);
+        assert_eq!(runs.drop_range(b"a", b"c", 2, &nobody()).expect("it is too new"), 0);
+        assert!(runs.drop_range(b"a", b"c", 3, &nobody()).expect("dropped") > 0);
         assert_eq!(runs.levels().lowest_id(&all_keys()), None);
     });
 }

@@ -1,6 +1,6 @@
 //! Levels in files: foreign folders, damage, full disks, and changes of names that fail.
 
-use crate::runs::{Folder, Place, Records, TABLE, get, publish, purge, settings, value, write};
+use crate::runs::{Folder, Place, Records, TABLE, get, nobody, publish, purge, settings, value, write};
 use quipu_parts::runs::lsm::{LsmForest, LsmSettings};
 use quipu_parts::runs::{Compact, Forest, LevelRecord, NameError, Runs, RunsError};
 use std::fs;
@@ -108,12 +108,12 @@ fn no_files_stay_of_parts_and_runs_that_went() {
         publish(&*runs, &[value(b"a", number), value(b"b", number)]);
     }
     let reader = runs.levels();
-    runs.compact(Compact::All, purge(3)).expect("compacted");
+    runs.compact(Compact::All, purge(3), &nobody()).expect("compacted");
     assert_eq!(tables(&place).len(), 4, "somebody reads three of them");
     assert_eq!(get(&*reader, b"a", 2).map(|found| found.0.number), Some(2));
     drop(reader);
     assert_eq!(tables(&place).len(), 4, "a reader removes nothing");
-    runs.compact(Compact::Due, purge(3)).expect("nothing to do");
+    runs.compact(Compact::Due, purge(3), &nobody()).expect("nothing to do");
     assert_eq!(tables(&place).len(), 1);
     drop(runs);
     place.forest().remove(TABLE).expect("removed");
@@ -177,7 +177,7 @@ fn a_wrong_byte_is_found() {
         }
     }));
     let in_two = std::panic::catch_unwind(|| find_damage(&place));
-    open(&place).compact(Compact::All, purge(60)).expect("compacted");
+    open(&place).compact(Compact::All, purge(60), &nobody()).expect("compacted");
     let in_one = std::panic::catch_unwind(|| find_damage(&place));
     std::panic::set_hook(hook);
     in_two.and(in_one).expect("each is found");
@@ -195,7 +195,7 @@ fn too_many_runs_are_refused_until_a_compaction() {
     let refused = runs.publish(vec![write(&*runs, &records(201))]);
     assert!(matches!(&refused, Err(NameError::NotNamed(error)) if error.to_string().contains("200 runs")));
     assert_eq!(tables(&place).len(), 200);
-    let merged = runs.compact(Compact::Due, purge(200)).expect("compacted");
+    let merged = runs.compact(Compact::Due, purge(200), &nobody()).expect("compacted");
     assert!(merged.has_worked && merged.read > merged.written && merged.written > 0);
     assert_eq!((runs.stats().first_level, runs.stats().records), (0, 2));
     publish(&*runs, &records(201));
@@ -213,7 +213,7 @@ fn a_change_of_names_that_fails_is_known_to_have_happened_or_not() {
     fs::create_dir(&blocked).unwrap();
     let refused = runs.publish(vec![write(&*runs, &[value(b"a", 2)])]);
     assert!(matches!(refused, Err(NameError::NotNamed(_))), "{refused:?}");
-    let refused = runs.compact(Compact::All, purge(2));
+    let refused = runs.compact(Compact::All, purge(2), &nobody());
     assert!(matches!(refused, Err(NameError::NotNamed(_))), "{refused:?}");
     assert_eq!(tables(&place).len(), 1, "no files stay");
     fs::remove_dir(&blocked).unwrap();
@@ -225,8 +225,8 @@ fn a_change_of_names_that_fails_is_known_to_have_happened_or_not() {
         let poisoned = runs.publish(vec![write(&*runs, &[value(b"a", number)])]);
         assert!(matches!(poisoned, Err(NameError::Poisoned(_))), "{poisoned:?}");
     }
-    assert!(matches!(runs.compact(Compact::All, purge(4)), Err(NameError::Poisoned(_))));
-    assert!(matches!(runs.drop_range(b"", b"", 9), Err(NameError::Poisoned(_))));
+    assert!(matches!(runs.compact(Compact::All, purge(4), &nobody()), Err(NameError::Poisoned(_))));
+    assert!(matches!(runs.drop_range(b"", b"", 9, &nobody()), Err(NameError::Poisoned(_))));
     assert_eq!(get(&*runs.levels(), b"a", 9).map(|found| found.0.number), Some(2));
 }
 
@@ -247,7 +247,7 @@ fn readers_find_whole_dumps_while_runs_are_merged() {
         scope.spawn(|| {
             while published.load(Ordering::SeqCst) < DUMPS {
                 let visible = published.load(Ordering::SeqCst);
-                runs.compact(Compact::Due, purge(visible)).expect("compacted");
+                runs.compact(Compact::Due, purge(visible), &nobody()).expect("compacted");
             }
         });
         scope.spawn(|| {
@@ -261,7 +261,7 @@ fn readers_find_whole_dumps_while_runs_are_merged() {
             }
         });
     });
-    runs.compact(Compact::All, purge(DUMPS)).expect("compacted");
+    runs.compact(Compact::All, purge(DUMPS), &nobody()).expect("compacted");
     assert_eq!((runs.stats().records, tables(&place).len() as u64), (40, runs.stats().tables));
 }
 
@@ -329,7 +329,7 @@ fn fill(disk: &Path) {
     };
     let refused = runs.publish(vec![part]);
     assert!(matches!(refused, Err(NameError::NotNamed(RunsError::Full { .. }))), "{refused:?}");
-    let refused = runs.compact(Compact::All, purge(number * 400));
+    let refused = runs.compact(Compact::All, purge(number * 400), &nobody());
     assert!(matches!(refused, Err(NameError::NotNamed(RunsError::Full { .. }))), "{refused:?}");
     assert_eq!(count() as u64, number - 1);
     assert_eq!(get(&*runs.levels(), b"key 007", u64::MAX).map(|found| found.0.number), Some(last));
@@ -338,7 +338,53 @@ fn fill(disk: &Path) {
     let runs = forest.open(TABLE).expect("opened");
     assert_eq!(get(&*runs.levels(), b"key 007", u64::MAX).map(|found| found.0.number), Some(last));
     fs::remove_file(filler).unwrap();
-    runs.compact(Compact::All, purge(number * 400)).expect("room again");
+    runs.compact(Compact::All, purge(number * 400), &nobody()).expect("room again");
     assert_eq!(runs.stats().records, 400);
     publish(&*runs, &records(number));
+}
+
+/// The name of the test below, which runs itself in a process of its own: descriptors belong to the process.
+const FEW: &str = "runs_files::a_lack_of_descriptors_passes";
+
+#[test]
+fn a_lack_of_descriptors_passes() {
+    if std::env::var_os("FEW_DESCRIPTORS").is_none() {
+        let exe = std::env::current_exe().unwrap();
+        let mut own = Command::new("sh");
+        own.args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""]).arg(exe).args(["--exact", FEW]);
+        let output = own.env("FEW_DESCRIPTORS", "1").output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+        return;
+    }
+    let place = folder();
+    let runs = open(&place);
+    publish(&*runs, &[value(b"a", 1)]);
+    let (mut number, mut failures) = (1, 0);
+    for left in 0..8 {
+        number += 1;
+        let part = write(&*runs, &[value(b"a", number), value(b"b", number)]);
+        let mut all: Vec<fs::File> = std::iter::from_fn(|| fs::File::open("/dev/null").ok()).collect();
+        all.truncate(all.len() - left);
+        let published = runs.publish(vec![part]);
+        let compacted = runs.compact(Compact::All, purge(number), &nobody());
+        let written = runs.write(&[], &mut Records([value(b"a", number)].iter()));
+        drop(all);
+        for error in [published.as_ref().err(), compacted.as_ref().err()].into_iter().flatten() {
+            assert!(matches!(error, NameError::NotNamed(RunsError::Device { .. })), "{error:?}");
+            failures += 1;
+        }
+        written.map_or_else(
+            |error| assert!(matches!(error, RunsError::Device { .. })),
+            |part| runs.discard(part),
+        );
+        // The next ones go on.
+        number += 1;
+        publish(&*runs, &[value(b"a", number)]);
+        runs.compact(Compact::All, purge(number), &nobody()).expect("compacted");
+        assert_eq!(get(&*runs.levels(), b"a", u64::MAX).map(|found| found.0.number), Some(number));
+    }
+    assert!(failures >= 4, "{failures} calls had too few descriptors");
+    drop(runs);
+    assert_eq!(get(&*open(&place).levels(), b"a", u64::MAX).map(|found| found.0.number), Some(number));
 }

@@ -1,6 +1,6 @@
 //! Simulated levels: images, faults, and the order of publications.
 
-use crate::runs::{TABLE, get, publish, purge, value, write};
+use crate::runs::{TABLE, get, nobody, publish, purge, value, write};
 use quipu_parts::runs::sim::{SimFaults, SimForest, SimPublishFault};
 use quipu_parts::runs::{Compact, Forest, NameError, Runs, RunsError};
 
@@ -37,15 +37,15 @@ fn compactions_merge_above_the_last_run_and_into_it_by_turns() {
     let forest = SimForest::default();
     let runs = forest.open(TABLE).expect("opened");
     for number in 1..=3 {
-        assert!(!runs.compact(Compact::Due, purge(number)).expect("nothing to do").has_worked);
+        assert!(!runs.compact(Compact::Due, purge(number), &nobody()).expect("nothing to do").has_worked);
         publish(&*runs, &[value(b"a", number)]);
     }
     let counts = |runs: &dyn Runs| (runs.stats().tables, runs.stats().records);
-    let above = runs.compact(Compact::Due, purge(3)).expect("compacted");
+    let above = runs.compact(Compact::Due, purge(3), &nobody()).expect("compacted");
     assert!(above.has_worked && above.read == 2 * above.written);
     assert_eq!(counts(&*runs), (2, 2));
     publish(&*runs, &[value(b"a", 4)]);
-    assert!(runs.compact(Compact::Due, purge(4)).expect("compacted").has_worked);
+    assert!(runs.compact(Compact::Due, purge(4), &nobody()).expect("compacted").has_worked);
     assert_eq!(counts(&*runs), (2, 2));
     assert_eq!(after_a_crash(&forest), Some(4));
 }
@@ -69,11 +69,11 @@ fn a_full_disk_changes_nothing_and_ends() {
     forest.set_faults(SimFaults { publish: fault, compact: Some(1), ..SimFaults::default() });
     let refused = runs.publish(vec![write(&*runs, &[value(b"a", 4)])]);
     assert!(matches!(refused, Err(NameError::NotNamed(RunsError::Full { .. }))));
-    let refused = runs.compact(Compact::All, purge(4));
+    let refused = runs.compact(Compact::All, purge(4), &nobody());
     assert!(matches!(refused, Err(NameError::NotNamed(RunsError::Full { .. }))));
     assert_eq!((after_a_crash(&forest), runs.stats().tables), (Some(3), 2));
     publish(&*runs, &[value(b"a", 4)]);
-    assert!(runs.compact(Compact::All, purge(4)).expect("compacted").has_worked);
+    assert!(runs.compact(Compact::All, purge(4), &nobody()).expect("compacted").has_worked);
     assert_eq!((after_a_crash(&forest), runs.stats().records), (Some(4), 1));
 }
 
@@ -87,8 +87,8 @@ fn a_poisoned_tree_is_read_and_not_changed() {
         let poisoned = |result| matches!(result, Err(NameError::Poisoned(_)));
         assert!(poisoned(runs.publish(vec![write(&*runs, &[value(b"a", 2)])])));
         assert!(poisoned(runs.publish(vec![write(&*runs, &[value(b"a", 3)])])));
-        assert!(poisoned(runs.compact(Compact::All, purge(3)).map(|_| ())));
-        assert!(poisoned(runs.drop_range(b"", b"", 9).map(|_| ())));
+        assert!(poisoned(runs.compact(Compact::All, purge(3), &nobody()).map(|_| ())));
+        assert!(poisoned(runs.drop_range(b"", b"", 9, &nobody()).map(|_| ())));
         assert!(number(&*runs) >= Some(1));
         assert_eq!(after_a_crash(&forest), Some(named));
         let forest = SimForest::from_image(forest.image());

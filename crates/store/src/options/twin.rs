@@ -39,6 +39,8 @@ pub enum Twin {
     SecondLookUnlocked,
     /// A block is marked free although it has records that were not published yet, and so not moved.
     KeptBlockFreed,
+    /// The levels change before the pool knows that they will.
+    LevelsNotRaised,
     /// A block that was reclaimed is used again while readers may still look into it.
     RecycledEarly,
     /// A copy that reclamation was making counts, although its original was superseded.

@@ -5,6 +5,7 @@ use super::checkpoint::{self, Loaded};
 use super::compact::Compactor;
 use super::dump::Dumper;
 use super::levels;
+use super::pairing::Pairing;
 use super::recovery;
 use super::rewrite::Rewriter;
 use super::table::Tables;
@@ -108,10 +109,10 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
     pub(crate) fn open(&self, mut site: Site<'_>) -> Result<Opened, Error> {
         let TieredSettings { slots, .. } = site.settings()?;
         let mut heap = heap_of(&site, slots)?;
-        let (forest, unusable) = match levels::forest(&site, heap.certifier()) {
+        let (forest, trees, unusable) = match levels::forest_and_trees(&site, heap.certifier()) {
             // The salvage goes on without them, and tells it.
-            Err(error) if matches!(site.how, How::Unrecovered) => (None, Some(error)),
-            forest => (forest?, None),
+            Err(error) if matches!(site.how, How::Unrecovered) => (None, Vec::new(), Some(error)),
+            found => found.map(|(forest, trees)| (forest, trees, None))?,
         };
         let found = find(&mut heap, &mut site)?;
         let (space, testing) = (site.space.clone(), site.options.testing.clone());
@@ -134,16 +135,21 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
         let (epochs, anchor) = (Collector::new(), recovery::anchor(&heap));
         let (tables, anchor) = match site.how {
             How::Unrecovered => (
-                Tables::of_damaged(&heap, self.index, &epochs, &levels::trees(forest.as_deref())),
+                Tables::of_damaged(&heap, self.index, &epochs, &trees),
                 anchor.unwrap_or(Anchor::illegible(heap.certifier())),
             ),
             _ => (Tables::new(&heap, self.index, found.indexes, &epochs)?, anchor?),
         };
+        let anchor = Arc::new(anchor);
+        let pairing = forest.clone().map(|forest| {
+            Pairing::new((forest, anchor.clone()), (space.clone(), heap.certifier().clone()), testing.twin)
+        });
         let (cut, left_open) = (found.recovered.cut, found.recovered.survey.left_open);
         let tiers = Tiers {
             log: ChainLog::new(heap, Grants::default(), found.recovered),
             tables,
             anchor,
+            pairing,
             stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
             snapshots: Snapshots::default(),
             rewriter: Rewriter::new(&epochs),

@@ -12,6 +12,7 @@
 //! Source: section 3.3 of the paper, which leaves compaction to RocksDB, and has no range tombstones.
 
 use super::Tiers;
+use super::pairing::Change;
 use super::ranges::Swept;
 use super::table::Table;
 use super::view::LevelsInUse;
@@ -132,19 +133,29 @@ impl<I: InOrder> Tiers<I> {
             let alone = table.changing.lock();
             let newer = self.twin == Some(Twin::NewerRunsDropped);
             let below = if newer { u64::MAX >> 2 } else { range.number };
-            let dropped = runs.drop_range(&range.from, &range.to, below)?;
+            let change = self.change_of_levels();
+            let dropped = runs.drop_range(&range.from, &range.to, below, &change.notice())?;
             drop(alone);
             if dropped > 0 {
                 table.use_levels(&participant.pin(), runs);
+                change.confirm()?;
             }
         }
-        let compacted = runs.compact(how, self.purge_of(participant, table))?;
+        let change = self.change_of_levels();
+        let compacted = runs.compact(how, self.purge_of(participant, table), &change.notice())?;
         let guard = participant.pin();
         if compacted.has_worked {
             table.use_levels(&guard, runs);
         }
+        // Range tombstones go once the pool relies on runs without their keys.
+        change.confirm()?;
         compacting.let_go(&guard, table);
         Ok(compacted.has_worked)
+    }
+
+    /// A change of levels that is to come.
+    pub(super) fn change_of_levels(&self) -> Arc<Change> {
+        self.pairing.as_ref().expect("a store with levels").change()
     }
 
     /// The records of a table that a dump or a compaction which begins now may leave out.

@@ -4,7 +4,8 @@
 //!    layers are visible, and nobody writes to them any more. They are [merged](super::global) into one.
 //! 2. **Dump.** The layer is read in order, in several ranges at a time, and written to files. Versions that
 //!    nobody reads are left out.
-//! 3. **Publish.** The files get their names, all at once.
+//! 3. **Publish.** The files get their names, all at once, between two steps of the
+//!    [pairing](super::pairing).
 //! 4. The anchor is raised to all that is visible. Then one word of the table says that its memtables up to
 //!    the freeze are *flushed*.
 //! 5. The layer leaves the view at the moment at which the new levels enter it. When its readers have left,
@@ -217,7 +218,13 @@ impl<I: InOrder> Tiers<I> {
         if self.twin == Some(Twin::FlushedBeforePublished) {
             note();
         }
+        let change = self.change_of_levels();
+        if let Err(error) = change.begin() {
+            parts.into_iter().for_each(|part| runs.discard(part));
+            return Err(error.into());
+        }
         runs.publish(parts)?;
+        change.confirm()?;
         let is_flushed = |memtable: &Arc<Memtable>| {
             memtable.subtable() == table.subtable.created && memtable.number() < boundary
         };

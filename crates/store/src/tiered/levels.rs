@@ -1,6 +1,7 @@
 //! Opening the levels of a pool.
 
 use super::Tiers;
+use super::table::Table;
 use crate::engine::site::Site;
 use crate::types::error::Error;
 use quipu_parts::index::InOrder;
@@ -16,37 +17,49 @@ const CACHE: u64 = 256 << 20;
 #[cfg(feature = "levels")]
 const FILE: u64 = 64 << 20;
 
+/// The levels of a pool, if it is to have any, and the tables that have some, by their numbers.
+pub(super) fn forest_and_trees(
+    site: &Site<'_>,
+    certifier: &Certifier,
+) -> Result<(Option<Arc<dyn Forest>>, Vec<u64>), Error> {
+    let forest = forest(site, certifier)?;
+    let trees = forest.as_ref().map(|forest| forest.trees()).transpose()?;
+    Ok((forest, trees.unwrap_or_default()))
+}
+
 /// The levels of a pool, if it is to have any.
-pub(super) fn forest(site: &Site<'_>, certifier: &Certifier) -> Result<Option<Arc<dyn Forest>>, Error> {
+fn forest(site: &Site<'_>, certifier: &Certifier) -> Result<Option<Arc<dyn Forest>>, Error> {
     if let Some(testing) = &site.options.testing.forest {
         return Ok(Some(testing.0.clone()));
     }
     let pool = certifier.key_hash(b"levels");
-    site.folder
-        .clone()
-        .map(|folder| files(folder, pool, site.space.region().len()))
-        .transpose()
-        .map(Option::flatten)
+    site.folder.clone().map(|folder| files(folder, pool, site)).transpose().map(Option::flatten)
 }
 
-/// Levels in files, below a pool of this digest and so many bytes.
+/// Levels in files, below a pool of this digest.
 #[cfg(feature = "levels")]
-fn files(folder: PathBuf, pool: u64, len: u64) -> Result<Option<Arc<dyn Forest>>, Error> {
-    use quipu_parts::runs::lsm::{LsmForest, LsmSettings};
+fn files(folder: PathBuf, pool: u64, site: &Site<'_>) -> Result<Option<Arc<dyn Forest>>, Error> {
+    use crate::engine::site::How;
+    use quipu_medium::MediumKind;
+    use quipu_parts::runs::lsm::{Access, LsmForest, LsmSettings};
+    let (region, len) = (site.space.region(), site.space.region().len());
+    let of_system = |error| RunsError::Device { place: folder.display().to_string(), error };
+    // The file of a new pool has its name later, and is its owner's until then; a device has no owner.
+    let path = region.mapping().paths().next().filter(|_| region.kind() == MediumKind::File);
+    let access = match path.filter(|path| path.exists()) {
+        Some(path) => Access::of(path).map_err(of_system)?,
+        None => Access::default(),
+    };
+    let read_only = region.is_read_only() || matches!(site.how, How::Unrecovered);
     // The first level has about as many files as half a pool fills, and so is as large as a dump.
     let first_level = (len / 2 / FILE).clamp(4, 255) as u8;
-    let settings = LsmSettings { cache: CACHE, first_level, file: FILE, pool };
+    let settings = LsmSettings { cache: CACHE, first_level, file: FILE, pool, read_only, access };
     Ok(Some(Arc::new(LsmForest::open(&folder, settings)?)))
 }
 
 #[cfg(not(feature = "levels"))]
-fn files(_folder: PathBuf, _pool: u64, _len: u64) -> Result<Option<Arc<dyn Forest>>, Error> {
+fn files(_folder: PathBuf, _pool: u64, _site: &Site<'_>) -> Result<Option<Arc<dyn Forest>>, Error> {
     Ok(None)
-}
-
-/// The tables that have levels, as far as it can be known.
-pub(super) fn trees(forest: Option<&dyn Forest>) -> Vec<u64> {
-    forest.and_then(|forest| forest.trees().ok()).unwrap_or_default()
 }
 
 impl<I: InOrder> Tiers<I> {
@@ -64,12 +77,17 @@ impl<I: InOrder> Tiers<I> {
             };
         };
         let trees = forest.trees()?;
+        let relies = tables.iter().any(|table| table.subtable.flushed != 0);
+        let missing =
+            |table: &&Arc<Table<I>>| table.subtable.flushed != 0 && !trees.contains(&table.subtable.created);
+        if let Some(table) = tables.iter().find(missing) {
+            let name = &table.subtable.name;
+            let what = format!("those of the table {name:?} are missing; name their folder (--levels)");
+            return Err(RunsError::Damaged { place: forest.place(), what }.into());
+        }
+        self.pairing.as_ref().map_or(Ok(()), |pairing| pairing.verify(relies))?;
         for table in tables.iter().filter(|table| table.subtable.flushed != 0) {
             let name = &table.subtable.name;
-            if !trees.contains(&table.subtable.created) {
-                let what = format!("those of the table {name:?} are missing; name their folder (--levels)");
-                return Err(RunsError::Damaged { place: forest.place(), what }.into());
-            }
             let runs = forest.open(table.subtable.created)?;
             if is_above(&*runs, cut) {
                 return Err(newer_than_the_pool(name));

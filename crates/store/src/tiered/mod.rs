@@ -32,6 +32,7 @@ mod global;
 mod levels;
 mod merge;
 mod pace;
+mod pairing;
 mod ranges;
 mod read;
 mod recovery;
@@ -53,6 +54,7 @@ use crate::options::{Granted, Merging, Twin};
 use crate::types::error::Error;
 use compact::Compactor;
 use dump::Dumper;
+use pairing::Pairing;
 use quipu_medium::{Node, Region};
 use quipu_parts::commit::{StripeGuard, Stripes};
 use quipu_parts::epoch::{Collector, Guard, Participant};
@@ -71,7 +73,9 @@ use view::Gone;
 pub(crate) struct Tiers<I: InOrder> {
     log: ChainLog,
     tables: Tables<I>,
-    anchor: Anchor,
+    anchor: Arc<Anchor>,
+    /// `None` in a store without levels.
+    pairing: Option<Arc<Pairing>>,
     stripes: Stripes,
     epochs: Collector,
     snapshots: Snapshots,

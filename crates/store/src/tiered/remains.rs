@@ -5,6 +5,7 @@
 //! are.
 
 use super::Tiers;
+use super::pairing::misfit;
 use super::table::Table;
 use crate::engine::{AT_ONCE, InPlace};
 use crate::types::error::{DamagedPlace, Error};
@@ -33,6 +34,9 @@ impl LevelsLeft {
             None
         });
         let trees = trees.unwrap_or_default();
+        let relies = tiers.tables.all().iter().any(|table| table.subtable.flushed != 0);
+        let misfit = forest.and_then(|forest| misfit(&**forest, &tiers.anchor, relies));
+        wrong.extend(misfit.map(|error| error.to_string()));
         for table in tiers.tables.all() {
             let created = table.subtable.created;
             if let Some(forest) = forest.filter(|_| trees.contains(&created)) {

@@ -1,11 +1,11 @@
-//! The number up to which items may have left the pool: an object with two copies, of which the older is
-//! always the one that is written.
+//! The number up to which items may have left the pool, and the states of its levels: an object with two
+//! copies, of which the older is always the one that is written.
 
 use super::layout::MemtableAnchor;
 use super::walk::ChainError;
 use crate::record::Certifier;
 use crate::sync::SpinLock;
-use quipu_medium::{LINE, Region};
+use quipu_medium::{LINE, MediumError, Region};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The pool's memory of items whose chunks are gone.
@@ -14,6 +14,24 @@ pub struct Anchor {
     current: SpinLock<Current>,
     /// Whether both copies told the same number when it was read.
     agrees: bool,
+}
+
+/// A state of the levels of a pool. They have another one after each change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LevelsState {
+    /// Counts the changes; 0 before the first.
+    pub number: u64,
+    /// Random bits of the run that made the change.
+    pub mark: u64,
+}
+
+/// The states of its levels that a pool knows. Both only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Paired {
+    /// The highest one that the levels may have reached.
+    pub raised: LevelsState,
+    /// The one that they have reached at least, since the pool relies on it.
+    pub confirmed: LevelsState,
 }
 
 struct Current {
@@ -27,7 +45,7 @@ impl Anchor {
     pub fn create(region: &Region, certifier: &Certifier, offset: u64) {
         region.zero(offset, super::ANCHOR_LEN);
         region.fence();
-        let first = MemtableAnchor::new(certifier, 1, 0);
+        let first = MemtableAnchor::new(certifier, 1, 0, Paired::default());
         region.write_nt(offset, first.as_bytes());
         region.fence();
     }
@@ -43,17 +61,20 @@ impl Anchor {
             let copy = MemtableAnchor::read_from_bytes(&bytes).expect("as long as a copy");
             copy.is_valid(certifier).then_some(Current { copy, which })
         };
-        // The number only grows, so it tells the newer copy; generations may wrap.
+        // The numbers only grow, so they tell the newer copy; generations may wrap.
         let copies = [0, 1].map(read);
         let [one, other] = copies.each_ref().map(|copy| copy.as_ref().map(|read| read.copy.through.get()));
-        let newest = copies.into_iter().flatten().max_by_key(|current| current.copy.through.get());
+        let newest = copies
+            .into_iter()
+            .flatten()
+            .max_by_key(|current| (current.copy.through.get(), current.copy.levels()));
         let current = newest.ok_or(ChainError::Damaged { what: "the anchor of the memtables", offset })?;
         Ok(Anchor { offset, current: SpinLock::new(current), agrees: one == other })
     }
 
     /// An anchor that cannot be read, of a pool that is not written to.
     pub fn illegible(certifier: &Certifier) -> Anchor {
-        let copy = MemtableAnchor::new(certifier, 0, 0);
+        let copy = MemtableAnchor::new(certifier, 0, 0, Paired::default());
         Anchor { offset: 0, current: SpinLock::new(Current { copy, which: 0 }), agrees: false }
     }
 
@@ -78,13 +99,44 @@ impl Anchor {
         self.current.lock().copy.through.get()
     }
 
+    /// The states of the levels.
+    pub fn levels(&self) -> Paired {
+        self.current.lock().copy.levels()
+    }
+
     /// Raises that number. Durable when this returns; a crash before leaves the old one or the new.
     pub fn raise(&self, region: &Region, certifier: &Certifier, through: u64) {
+        self.write(region, certifier, |old, levels| (old.max(through), levels));
+    }
+
+    /// Changes the states of the levels. Durable when this returns; a crash before leaves the old ones or the
+    /// new.
+    pub fn pair(&self, region: &Region, certifier: &Certifier, levels: Paired) {
+        self.write(region, certifier, |through, old| {
+            let (raised, confirmed) = (old.raised.max(levels.raised), old.confirmed.max(levels.confirmed));
+            (through, Paired { raised, confirmed })
+        });
+    }
+
+    /// Writes the anchor back to the device beneath a file, where a crash of the system cannot take it.
+    ///
+    /// # Errors
+    /// The system could not.
+    pub fn write_back(&self, region: &Region) -> Result<(), MediumError> {
+        region.write_back(self.offset, 2 * LINE)
+    }
+
+    fn write(
+        &self,
+        region: &Region,
+        certifier: &Certifier,
+        change: impl FnOnce(u64, Paired) -> (u64, Paired),
+    ) {
         let mut current = self.current.lock();
-        let MemtableAnchor { generation, through: old, .. } = current.copy;
+        let (through, levels) = change(current.copy.through.get(), current.copy.levels());
         let which = 1 - current.which;
-        let generation = generation.get().wrapping_add(1).max(1);
-        let copy = MemtableAnchor::new(certifier, generation, through.max(old.get()));
+        let generation = current.copy.generation.get().wrapping_add(1).max(1);
+        let copy = MemtableAnchor::new(certifier, generation, through, levels);
         region.write_nt(self.offset + which * LINE, copy.as_bytes());
         region.fence();
         *current = Current { copy, which };

@@ -1,5 +1,6 @@
 //! The bytes of a chain: chunk, record, zone header, memtable and anchor.
 
+use super::anchor::{LevelsState, Paired};
 use crate::record::{Certifier, Content, EXPIRES, EXPIRY_FIELD, LifeKey, padded};
 use crate::space::{ObjectId, ZoneId};
 use crate::table;
@@ -306,7 +307,11 @@ pub(super) struct MemtableAnchor {
     pub generation: U32,
     /// All items up to it are durable, though chunks of them may have left persistent memory since.
     pub through: U64,
-    reserved: [u8; 40],
+    /// The state that the levels may have reached; see [`Paired`](super::anchor::Paired).
+    pub raised: [U64; 2],
+    /// The state that the levels have reached.
+    pub confirmed: [U64; 2],
+    reserved: [u8; 8],
 }
 
 const _: () = assert!(size_of::<MemtableAnchor>() == LINE as usize);
@@ -314,13 +319,16 @@ const _: () = assert!(size_of::<MemtableAnchor>() == LINE as usize);
 const ANCHOR_MAGIC: [u8; 4] = *b"QANC";
 
 impl MemtableAnchor {
-    pub fn new(certifier: &Certifier, generation: u32, through: u64) -> MemtableAnchor {
+    pub fn new(certifier: &Certifier, generation: u32, through: u64, levels: Paired) -> MemtableAnchor {
+        let words = |state: LevelsState| [state.number.into(), state.mark.into()];
         let mut copy = MemtableAnchor {
             check: 0.into(),
             magic: ANCHOR_MAGIC,
             generation: generation.into(),
             through: through.into(),
-            reserved: [0; 40],
+            raised: words(levels.raised),
+            confirmed: words(levels.confirmed),
+            reserved: [0; 8],
         };
         copy.check.set(copy.expected_check(certifier));
         copy
@@ -333,6 +341,12 @@ impl MemtableAnchor {
     pub fn is_valid(&self, certifier: &Certifier) -> bool {
         self.magic == ANCHOR_MAGIC && self.check.get() == self.expected_check(certifier)
     }
+
+    /// The states of the levels.
+    pub fn levels(&self) -> Paired {
+        let state = |[number, mark]: [U64; 2]| LevelsState { number: number.get(), mark: mark.get() };
+        Paired { raised: state(self.raised), confirmed: state(self.confirmed) }
+    }
 }
 
 /// The fields of all these structures, for the check of `docs/FORMAT.md` against the code.
@@ -343,6 +357,6 @@ pub fn format_tables() -> Vec<Table> {
         table!(MemtableZone: check, magic, zone, life, run, nonce, owner, slot, reserved),
         table!(MemtableObject: check, magic, reserved_a, subtable, number, nonce, run, reserved_b, end, last, reserved_c),
         super::subtable::format_table(),
-        table!(MemtableAnchor: check, magic, generation, through, reserved),
+        table!(MemtableAnchor: check, magic, generation, through, raised, confirmed, reserved),
     ]
 }

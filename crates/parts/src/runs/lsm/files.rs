@@ -1,18 +1,20 @@
 //! Folders and files that are ours, not the library's.
 //!
 //! ```text
-//! folder/pool           whose levels these are
+//! folder/pool           whose levels these are, and their state
 //! folder/7/             the tree of table 7, as the library keeps it
 //! folder/7/current      the id of its version, and a check
 //! folder/7/tables/      its files, each named by a number
 //! folder/7.gone/        a tree that is being removed
 //! ```
 
-use crate::runs::RunsError;
+use super::access::Access;
+use crate::runs::{LevelsState, RunsError};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use twox_hash::{XxHash3_64, XxHash3_128};
 
 /// Names the pool.
 const POOL: &str = "pool";
@@ -26,7 +28,9 @@ const LOST: &str = "lost+found";
 const TITLE: &str = "Levels of a Quipu pool";
 
 /// The file of a tree that names its version.
-const CURRENT: &str = "current";
+pub(super) const CURRENT: &str = "current";
+/// The file [`CURRENT`] before it has its name; [`ready_tree`] removes what a crash leaves.
+const NEW_CURRENT: &str = ".tmp-current";
 /// The folder of a tree with its files.
 pub(super) const TABLES: &str = "tables";
 
@@ -76,11 +80,25 @@ fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The numbers of the trees in a folder. Removes the rest of those that were being removed.
+/// Refuses a link that leads nowhere: the disk of the levels is missing, and nothing can be made there.
+pub(super) fn refuse_dangling(folder: &Path) -> Result<(), RunsError> {
+    let of_system = |error| device(folder, error);
+    if folder.is_symlink() && !folder.try_exists().map_err(of_system)? {
+        let target = fs::read_link(folder).map_err(of_system)?;
+        let what = format!(
+            "the link leads to {}, which is not there; mount that disk, or mend the link",
+            target.display()
+        );
+        return Err(device(folder, io::Error::new(io::ErrorKind::NotFound, what)));
+    }
+    Ok(())
+}
+
+/// The numbers of the trees in a folder, and the rest of those that were being removed.
 ///
 /// # Errors
 /// If the folder is another pool's, or has names that are not of levels, and those of the system.
-pub(super) fn survey(folder: &Path, digest: u64) -> Result<BTreeSet<u64>, RunsError> {
+pub(super) fn survey(folder: &Path, digest: u64) -> Result<(BTreeSet<u64>, Vec<PathBuf>), RunsError> {
     let all = names(folder).map_err(|error| device(folder, error))?;
     let has_pool = all.iter().any(|name| name == POOL);
     let (mut trees, mut gone) = (BTreeSet::new(), Vec::new());
@@ -90,35 +108,56 @@ pub(super) fn survey(folder: &Path, digest: u64) -> Result<BTreeSet<u64>, RunsEr
             Some(_) if !has_pool => {
                 return Err(damaged(folder, format!("there is no file `{POOL}` beside the tree `{name}`")));
             }
-            Some(_) if of_tree.len() < name.len() => gone.push(name),
+            Some(_) if of_tree.len() < name.len() => gone.push(folder.join(name)),
             Some(number) => _ = trees.insert(number),
             None if [POOL, NEW_POOL, LOST].contains(&&**name) => {}
             None => return Err(damaged(folder, format!("`{name}` is not a part of levels"))),
         }
     }
-    if has_pool {
-        let found = fs::read(folder.join(POOL)).map_err(|error| device(folder, error))?;
-        if found != content(digest) {
-            let what = match found.starts_with(TITLE.as_bytes()) {
-                true => "they belong to another pool; name another folder, or remove it if that pool is gone"
-                    .to_owned(),
-                false => format!("the file `{POOL}` is not of levels"),
-            };
-            return Err(damaged(folder, what));
-        }
-    }
-    for name in gone {
-        fs::remove_dir_all(folder.join(name)).map_err(|error| device(folder, error))?;
-    }
-    Ok(trees)
+    state(folder, digest)?;
+    Ok((trees, gone))
 }
 
-fn content(digest: u64) -> Vec<u8> {
-    format!("{TITLE}\n{digest:016x}\n").into_bytes()
+/// Removes trees that were being removed.
+pub(super) fn clear(folder: &Path, gone: &[PathBuf]) -> Result<(), RunsError> {
+    gone.iter().try_for_each(fs::remove_dir_all).map_err(|error| device(folder, error))
 }
 
-/// Makes the folder and the file that names its pool, unless they are there. Durable when this returns.
-pub(super) fn found(folder: &Path, digest: u64) -> io::Result<()> {
+/// The state that is noted in a folder; the default if there is no note.
+///
+/// # Errors
+/// If the note is another pool's, or damaged, and those of the system.
+pub(super) fn state(folder: &Path, digest: u64) -> Result<LevelsState, RunsError> {
+    let found = match fs::read(folder.join(POOL)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LevelsState::default()),
+        found => found.map_err(|error| device(folder, error))?,
+    };
+    let wrong = |what: &str| damaged(folder, format!("the file `{POOL}` is {what}"));
+    let text = String::from_utf8(found).map_err(|_| wrong("not of levels"))?;
+    let mut lines = text.lines();
+    if lines.next() != Some(TITLE) {
+        return Err(wrong("not of levels"));
+    }
+    let mut number = || u64::from_str_radix(lines.next()?, 16).ok();
+    let (found, count, mark) = (number(), number(), number());
+    if found.is_some_and(|found| found != digest) {
+        let what = "they belong to another pool; name another folder, or remove it if that pool is gone";
+        return Err(damaged(folder, what));
+    }
+    let state = count.zip(mark).map(|(number, mark)| LevelsState { number, mark });
+    state.filter(|state| content(digest, *state) == text).ok_or(wrong("damaged"))
+}
+
+/// The contents of the file [`POOL`].
+fn content(digest: u64, state: LevelsState) -> String {
+    let LevelsState { number, mark } = state;
+    let lines = format!("{TITLE}\n{digest:016x}\n{number:016x}\n{mark:016x}\n");
+    let check = XxHash3_64::oneshot(lines.as_bytes());
+    format!("{lines}{check:016x}\n")
+}
+
+/// Makes the folder, and the file that names its pool, unless they are there. Durable when this returns.
+pub(super) fn found(folder: &Path, digest: u64, access: Access) -> io::Result<()> {
     if folder.join(POOL).try_exists()? {
         return Ok(());
     }
@@ -129,14 +168,21 @@ pub(super) fn found(folder: &Path, digest: u64) -> io::Result<()> {
     {
         missing.push(parent);
     }
-    fs::create_dir_all(folder)?;
-    for path in missing {
-        sync_parent(path)?;
-    }
-    let mut file = File::create(folder.join(NEW_POOL))?;
-    file.write_all(&content(digest))?;
+    folder.parent().map_or(Ok(()), fs::create_dir_all)?;
+    access.make_folder(folder)?;
+    access.give(folder)?;
+    missing.into_iter().try_for_each(sync_parent)?;
+    note(folder, digest, LevelsState::default(), access)
+}
+
+/// Notes the pool and the state of levels. Durable when this returns.
+pub(super) fn note(folder: &Path, digest: u64, state: LevelsState, access: Access) -> io::Result<()> {
+    let (new, name) = (folder.join(NEW_POOL), folder.join(POOL));
+    let mut file = File::create(&new)?;
+    file.write_all(content(digest, state).as_bytes())?;
+    access.give(&new)?;
     file.sync_all()?;
-    fs::rename(folder.join(NEW_POOL), folder.join(POOL))?;
+    fs::rename(new, name)?;
     sync(folder)
 }
 
@@ -164,13 +210,22 @@ pub(super) fn remove_tree(folder: &Path, table: u64) -> io::Result<()> {
 }
 
 /// Readies the folder of a tree for the library, which never removes its temporary files, panics at names
-/// that are not its own, and begins anew where the name of the version is lost.
-pub(super) fn ready_tree(tree: &Path) -> Result<(), RunsError> {
+/// that are not its own, and begins anew where the name of the version is lost. The folder is made if it is
+/// missing, before the library makes it as the umask says.
+pub(super) fn ready_tree(tree: &Path, access: Access) -> Result<(), RunsError> {
     let of_system = |error| device(tree, error);
-    let in_tree = names(tree).map_err(of_system)?;
-    for name in in_tree.iter().filter(|name| name.starts_with(".tmp")) {
+    access.make_folder(tree).map_err(of_system)?;
+    for name in names(tree).map_err(of_system)?.iter().filter(|name| name.starts_with(".tmp")) {
         fs::remove_file(tree.join(name)).map_err(of_system)?;
     }
+    access.give_all(tree).map_err(of_system)?;
+    refuse_nameless(tree)
+}
+
+/// Refuses a tree whose files nobody names, or that has other names.
+pub(super) fn refuse_nameless(tree: &Path) -> Result<(), RunsError> {
+    let of_system = |error| device(tree, error);
+    let in_tree = names(tree).map_err(of_system)?;
     let files = names(&tree.join(TABLES)).map_err(of_system)?;
     if let Some(name) = files.iter().find(|name| number_of(name).is_none()) {
         return Err(damaged(tree, format!("`{TABLES}/{name}` is not a file of a tree")));
@@ -181,20 +236,39 @@ pub(super) fn ready_tree(tree: &Path) -> Result<(), RunsError> {
     Ok(())
 }
 
+/// The file with the names of a version.
+pub(super) fn version(tree: &Path, id: u64) -> PathBuf {
+    tree.join(format!("v{id}"))
+}
+
 /// The id of the version that the next opening of a tree would find.
-pub(super) fn named_version(tree: &Path) -> Option<u64> {
-    let bytes = fs::read(tree.join(CURRENT)).ok()?;
-    Some(u64::from_le_bytes(*bytes.first_chunk()?))
+pub(super) fn named_version(tree: &Path) -> io::Result<u64> {
+    let bytes = fs::read(tree.join(CURRENT))?;
+    bytes.first_chunk().map(|id| u64::from_le_bytes(*id)).ok_or(io::ErrorKind::UnexpectedEof.into())
+}
+
+/// Names a version of a tree again, durably: its id, the check of its file, and the kind of the check. The
+/// caller excludes all changes of names.
+pub(super) fn name_version(tree: &Path, id: u64) -> io::Result<()> {
+    let check = XxHash3_128::oneshot(&fs::read(version(tree, id))?);
+    let new = tree.join(NEW_CURRENT);
+    let mut file = File::create(&new)?;
+    file.write_all(&id.to_le_bytes())?;
+    file.write_all(&check.to_le_bytes())?;
+    file.write_all(&[0])?;
+    file.sync_all()?;
+    fs::rename(new, tree.join(CURRENT))?;
+    sync(tree)
 }
 
 /// The files of the tables of a tree, by their numbers.
-pub(super) fn tables(tree: &Path) -> Vec<(u64, PathBuf)> {
+pub(super) fn tables(tree: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let folder = tree.join(TABLES);
-    let found = names(&folder).unwrap_or_default();
+    let found = names(&folder)?;
     let mut tables: Vec<_> =
         found.iter().filter_map(|name| Some((number_of(name)?, folder.join(name)))).collect();
     tables.sort_unstable();
-    tables
+    Ok(tables)
 }
 
 /// Syncs the file with the highest number. A failure is met again by the library, which syncs it, too.

@@ -25,7 +25,7 @@ pub(super) struct LsmLevels {
     pub id: u64,
     /// Newest first.
     pub runs: Vec<Run>,
-    place: Arc<Path>,
+    pub place: Arc<Path>,
 }
 
 /// Tables that follow on each other in the order of keys.

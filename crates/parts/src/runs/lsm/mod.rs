@@ -19,16 +19,22 @@
 //! - *Runs of the first level* are counted by one byte in the library's file of names. A publication is
 //!   refused long before.
 
+mod access;
+mod config;
 mod entry;
 mod files;
 mod levels;
 mod purge;
+mod read_only;
 mod remains;
 mod scan;
 mod tree;
 
+pub use self::access::Access;
+
+use self::read_only::ReadRuns;
 use self::remains::LsmRemains;
-use super::{Forest, Remains, Runs, RunsError};
+use super::{Forest, LevelsState, Remains, Runs, RunsError};
 use crate::sync::SpinLock;
 use lsm_tree::{Cache, DescriptorTable};
 use std::collections::BTreeSet;
@@ -46,6 +52,10 @@ pub struct LsmSettings {
     pub file: u64,
     /// A digest of the pool's secret, by which a folder is known.
     pub pool: u64,
+    /// Whether nothing is changed. Then trees are opened as they are, and changes of them fail.
+    pub read_only: bool,
+    /// The access of its files.
+    pub access: Access,
 }
 
 /// The trees of a pool, each in a folder named by its table.
@@ -67,9 +77,16 @@ impl LsmForest {
     /// The forest in a folder. One that is missing has no trees, and is made by the first tree.
     ///
     /// # Errors
-    /// If the folder belongs to another pool, or has names that are not of levels; and those of the system.
+    /// If the folder belongs to another pool, or has names that are not of levels; if a link leads nowhere;
+    /// and those of the system.
     pub fn open(folder: &Path, settings: LsmSettings) -> Result<LsmForest, RunsError> {
-        files::survey(folder, settings.pool)?;
+        files::refuse_dangling(folder)?;
+        let (_, gone) = files::survey(folder, settings.pool)?;
+        if !settings.read_only {
+            files::clear(folder, &gone)?;
+            let given = if folder.exists() { settings.access.give(folder) } else { Ok(()) };
+            given.map_err(|error| files::device(folder, error))?;
+        }
         Ok(LsmForest(Arc::new(Shared {
             folder: folder.to_owned(),
             settings,
@@ -81,11 +98,22 @@ impl LsmForest {
 }
 
 impl LsmForest {
-    fn open_tree(&self, table: u64) -> Result<tree::LsmRuns, RunsError> {
+    fn read_tree(&self, table: u64) -> Result<ReadRuns, RunsError> {
         let opening = tree::Opening::new(self.0.clone(), table);
-        let folder = files::tree(&self.0.folder, table);
-        files::ready_tree(&folder)?;
-        tree::LsmRuns::open(opening, &folder)
+        ReadRuns::open(opening, &files::tree(&self.0.folder, table))
+    }
+
+    fn open_tree(&self, table: u64) -> Result<tree::LsmRuns, RunsError> {
+        let (shared, of_system) = (&self.0, |error| files::device(&self.0.folder, error));
+        let LsmSettings { pool, access, .. } = shared.settings;
+        files::found(&shared.folder, pool, access).map_err(of_system)?;
+        let opening = tree::Opening::new(shared.clone(), table);
+        let folder = files::tree(&shared.folder, table);
+        files::ready_tree(&folder, access)?;
+        let runs = tree::LsmRuns::open(opening, &folder)?;
+        access.give_all(&folder).map_err(of_system)?;
+        files::sync_parent(&folder).map_err(of_system)?;
+        Ok(runs)
     }
 }
 
@@ -95,21 +123,29 @@ impl Forest for LsmForest {
     }
 
     fn trees(&self) -> Result<Vec<u64>, RunsError> {
-        Ok(files::survey(&self.0.folder, self.0.settings.pool)?.into_iter().collect())
+        Ok(files::survey(&self.0.folder, self.0.settings.pool)?.0.into_iter().collect())
+    }
+
+    fn state(&self) -> Result<LevelsState, RunsError> {
+        files::state(&self.0.folder, self.0.settings.pool)
+    }
+
+    fn note(&self, state: LevelsState) -> Result<(), RunsError> {
+        let LsmSettings { pool, access, .. } = self.0.settings;
+        let noted = files::note(&self.0.folder, pool, state, access);
+        noted.map_err(|error| files::device(&self.0.folder, error))
     }
 
     fn open(&self, table: u64) -> Result<Arc<dyn Runs>, RunsError> {
-        let shared = &self.0;
-        let of_system = |error| files::device(&shared.folder, error);
-        files::found(&shared.folder, shared.settings.pool).map_err(of_system)?;
-        let runs = self.open_tree(table)?;
-        files::sync_parent(&files::tree(&shared.folder, table)).map_err(of_system)?;
-        Ok(Arc::new(runs))
+        Ok(match self.0.settings.read_only {
+            true => Arc::new(self.read_tree(table)?),
+            false => Arc::new(self.open_tree(table)?),
+        })
     }
 
     fn salvage(&self, table: u64, wrong: &mut dyn FnMut(RunsError)) -> Box<dyn Remains> {
         let place = files::tree(&self.0.folder, table);
-        Box::new(match self.open_tree(table) {
+        Box::new(match self.read_tree(table) {
             Ok(tree) => LsmRemains::of(tree, &place),
             Err(error) => {
                 wrong(error);

@@ -9,7 +9,7 @@ use super::entry::{self, DATA, Fault, RANGE};
 use super::files;
 use crate::record::Kind;
 use crate::runs::filter::{Filter, Verdict};
-use crate::runs::{Head, Purge};
+use crate::runs::{Head, Notice, Purge, RunsError};
 use crate::sync::SpinLock;
 use lsm_tree::compaction::filter::Context;
 use lsm_tree::compaction::{self, CompactionFilter, ItemAccessor};
@@ -23,8 +23,12 @@ use std::sync::Arc;
 pub(super) struct Slot {
     /// For the next filter.
     pub purge: Option<Purge>,
+    /// To be asked by it before it takes anything away.
+    pub notice: Option<Notice>,
     /// A fault that a filter has met.
     pub fault: Option<Fault>,
+    /// The answer for which it has given up.
+    pub refused: Option<RunsError>,
 }
 
 /// Makes the filters of a tree.
@@ -37,6 +41,8 @@ pub(super) struct Factory {
 struct Judge {
     filter: Filter,
     slot: Arc<SpinLock<Slot>>,
+    /// Until it is asked.
+    notice: Option<Notice>,
     tables: PathBuf,
     /// Room for a value.
     scratch: Vec<u8>,
@@ -49,15 +55,23 @@ impl compaction::Factory for Factory {
 
     fn make_filter(&self, context: &Context) -> Box<dyn CompactionFilter> {
         // Without a list of the records that may go, only repetitions do.
-        let purge = self.slot.lock().purge.take().unwrap_or_default();
+        let (purge, notice) = {
+            let mut slot = self.slot.lock();
+            (slot.purge.take().unwrap_or_default(), slot.notice.take())
+        };
         let filter = Filter::new(purge, context.is_last_level);
         let (slot, tables) = (Arc::clone(&self.slot), self.tables.clone());
-        Box::new(Judge { filter, slot, tables, scratch: Vec::new() })
+        Box::new(Judge { filter, slot, notice, tables, scratch: Vec::new() })
     }
 }
 
 impl CompactionFilter for Judge {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> lsm_tree::Result<compaction::Verdict> {
+        // No lock is held here, and each compaction has an entry.
+        if let Some(Err(refused)) = self.notice.take().map(|notice| notice()) {
+            self.slot.lock().refused = Some(refused);
+            return Err(Error::Unrecoverable);
+        }
         let value = item.value()?;
         let judged = catch_unwind(AssertUnwindSafe(|| self.judge(item.key(), value)));
         judged.unwrap_or(Err("a purge that did not end")).map_err(|fault| {

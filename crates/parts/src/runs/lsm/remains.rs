@@ -6,7 +6,7 @@
 
 use super::entry::{self, BIAS, DATA, RANGE};
 use super::files;
-use super::tree::LsmRuns;
+use super::read_only::ReadRuns;
 use crate::runs::{LevelRecord, Remains, RunsError};
 use crate::versions::RangeTombstone;
 use lsm_tree::{Cache, Checksum, InternalValue, Table, UserKey};
@@ -23,7 +23,7 @@ const CACHE: u64 = 16 << 20;
 pub(super) struct LsmRemains {
     tables: Vec<Table>,
     place: Arc<Path>,
-    _tree: Option<LsmRuns>,
+    _tree: Option<ReadRuns>,
 }
 
 type Entries<'t> = Box<dyn Iterator<Item = lsm_tree::Result<InternalValue>> + 't>;
@@ -40,7 +40,7 @@ struct Cursor<'t> {
 
 impl LsmRemains {
     /// The files of a tree that is open.
-    pub fn of(tree: LsmRuns, place: &Path) -> LsmRemains {
+    pub fn of(tree: ReadRuns, place: &Path) -> LsmRemains {
         let tables = tree.tables();
         LsmRemains { tables, place: place.into(), _tree: Some(tree) }
     }
@@ -48,7 +48,11 @@ impl LsmRemains {
     /// All files in the folder of a tree.
     pub fn of_files(place: &Path, wrong: &mut dyn FnMut(RunsError)) -> LsmRemains {
         let (mut tables, cache) = (Vec::new(), Arc::new(Cache::with_capacity_bytes(CACHE)));
-        for (number, path) in files::tables(place) {
+        let found = files::tables(place).unwrap_or_else(|error| {
+            wrong(files::device(place, error));
+            Vec::new()
+        });
+        for (number, path) in found {
             let checksum = Checksum::from_raw(0);
             // The library has assertions about the bytes of files.
             let found = catch_unwind(AssertUnwindSafe(|| {

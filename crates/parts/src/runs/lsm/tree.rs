@@ -1,23 +1,19 @@
 //! The levels of one table.
 
-use super::Shared;
+use super::config::config;
 use super::entry::{self, BIAS, KEY_MAX};
 use super::files;
 use super::levels::LsmLevels;
 use super::purge::{Factory, Slot};
-use crate::runs::{Compact, Compacted, Levels, NameError, Part, Purge, RunStats, Runs, RunsError, Source};
+use super::{LsmSettings, Shared};
+use crate::runs::{
+    Compact, Compacted, Levels, NameError, Notice, Part, Purge, RunStats, Runs, RunsError, Source,
+};
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::versions::RangeTombstone;
 use lsm_tree::compaction::Leveled;
-use lsm_tree::config::{
-    BlockSizePolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy,
-};
-use lsm_tree::table::filter::BloomConstructionPolicy;
-use lsm_tree::{
-    AbstractTree, AnyTree, CompressionType, Config, InternalValue, SequenceNumberCounter, Table, Tree,
-    ValueType,
-};
+use lsm_tree::{AbstractTree, AnyTree, InternalValue, SequenceNumberCounter, Table, Tree, ValueType};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::io;
@@ -35,16 +31,26 @@ pub(super) struct LsmRuns {
     tree: Tree,
     folder: Arc<Path>,
     tables: PathBuf,
+    /// Counts the changes of names that begin, as the library draws its own numbers.
+    changes: SequenceNumberCounter,
     strategy: Arc<Leveled>,
     slot: Arc<SpinLock<Slot>>,
     levels: SpinLock<Arc<LsmLevels>>,
     /// Lists of before that somebody may read. The last one to drop a list removes files.
     grave: SpinLock<Vec<Arc<LsmLevels>>>,
     writers: SpinLock<Writers>,
-    /// 1 when it must not be changed any more.
-    poisoned: AtomicU32,
+    /// Whether its files tell what the library thinks they do.
+    state: AtomicU32,
+    /// Files that a publication may have named before it failed, as long as this is unsure.
+    unsure: SpinLock<Vec<Table>>,
     opening: Opening,
 }
+
+/// States of a tree. Its names are those that the library knows; or they may be others, since a change has
+/// failed half way, and the next change names them again first; or nothing may be changed any more.
+const SURE: u32 = 0;
+const UNSURE: u32 = 1;
+const POISONED: u32 = 2;
 
 /// The claim of a tree that is open.
 pub(super) struct Opening {
@@ -76,6 +82,22 @@ impl Opening {
         assert!(shared.open.lock().insert(table), "the tree of table {table} is open already");
         Opening { shared, table }
     }
+
+    /// The forest.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The table.
+    pub fn table(&self) -> u64 {
+        self.table
+    }
+
+    /// Bytes of the first level.
+    pub fn base(&self) -> u64 {
+        let settings = self.shared.settings;
+        settings.file.saturating_mul(settings.first_level.into())
+    }
 }
 
 impl Drop for Opening {
@@ -90,7 +112,9 @@ impl LsmRuns {
         let slot = Arc::new(SpinLock::new(Slot::default()));
         let tables = folder.join(files::TABLES);
         let factory = Factory { slot: AssertUnwindSafe(slot.clone()), tables: tables.clone() };
-        let config = config(&opening.shared, folder).with_compaction_filter_factory(Some(Arc::new(factory)));
+        let changes = SequenceNumberCounter::default();
+        let config =
+            config(&opening.shared, folder, &changes).with_compaction_filter_factory(Some(Arc::new(factory)));
         // The library has assertions about the bytes of files.
         let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
         let opened = opened.map_err(|_| files::damaged(folder, "the files of a tree are damaged"))?;
@@ -103,20 +127,17 @@ impl LsmRuns {
         Ok(LsmRuns {
             levels: SpinLock::new(Arc::new(LsmLevels::of(&tree, folder.clone()))),
             tree,
+            changes,
             folder,
             tables,
             strategy: Arc::new(strategy.with_table_target_size(settings.file)),
             slot,
             grave: SpinLock::default(),
             writers: SpinLock::default(),
-            poisoned: AtomicU32::new(0),
+            state: AtomicU32::new(SURE),
+            unsure: SpinLock::default(),
             opening,
         })
-    }
-
-    /// The tables of now.
-    pub fn tables(&self) -> Vec<Table> {
-        self.list().tables().cloned().collect()
     }
 
     fn list(&self) -> Arc<LsmLevels> {
@@ -147,29 +168,73 @@ impl LsmRuns {
         drop(free);
     }
 
-    fn refuse_if_poisoned(&self) -> Result<(), NameError> {
-        if self.poisoned.load(Ordering::Acquire) == 0 {
-            return Ok(());
+    /// Ensures that names may be changed: names them again if an earlier change has failed half way.
+    fn ready(&self) -> Result<(), NameError> {
+        match self.state.load(Ordering::Acquire) {
+            SURE => Ok(()),
+            UNSURE => {
+                self.name_again().map_err(|error| NameError::NotNamed(files::device(&self.folder, error)))
+            }
+            _ => {
+                let error = io::Error::other("an earlier change of names failed");
+                Err(NameError::Poisoned(files::device(&self.folder, error)))
+            }
         }
-        let error = io::Error::other("an earlier change of names failed");
-        Err(NameError::Poisoned(files::device(&self.folder, error)))
     }
 
-    /// Whether a change of names that failed has happened all the same.
-    fn after_failure(&self, error: lsm_tree::Error) -> NameError {
-        let fault = self.slot.lock().fault.take();
-        let error = match fault {
-            Some(fault) => files::damaged(&self.folder, fault),
-            None => files::of_library(&self.folder, error),
+    /// Names the version that the library knows, if the files may name another one.
+    fn name_again(&self) -> io::Result<()> {
+        // Nobody else changes names as long as this is held, and each change counts first.
+        let (known, _alone) = loop {
+            let (changes, known) = (self.changes.get(), self.tree.current_version().id());
+            let alone = self.tree.get_version_history_lock();
+            if self.changes.get() == changes {
+                break (known, alone);
+            }
         };
-        // In this order: another thread may change names meanwhile. It writes the name first, and this one
-        // waits for the version until it has both.
-        let named = files::named_version(&self.folder);
-        if named.is_some_and(|named| named <= self.tree.current_version().id()) {
-            return NameError::NotNamed(error);
+        if files::named_version(&self.folder).ok() != Some(known) {
+            files::name_version(&self.folder, known)?;
+            self.settings().access.give(&self.folder.join(files::CURRENT))?;
         }
-        self.poisoned.store(1, Ordering::Release);
-        NameError::Poisoned(error)
+        self.state.store(SURE, Ordering::Release);
+        remove(std::mem::take(&mut *self.unsure.lock()));
+        Ok(())
+    }
+
+    /// The error of a change of names that the library could not end. The names become those of before, if
+    /// they can.
+    fn after_failure(&self, error: lsm_tree::Error) -> NameError {
+        let Slot { fault, refused, .. } = std::mem::take(&mut *self.slot.lock());
+        let error = match (refused, fault) {
+            (Some(refused), _) => return NameError::NotNamed(refused),
+            (None, Some(fault)) => files::damaged(&self.folder, fault),
+            (None, None) => files::of_library(&self.folder, error),
+        };
+        let Err(again) = self.name_again() else { return NameError::NotNamed(error) };
+        // Without descriptors, memory or room nothing can be named now. With them it can.
+        let is_passing = is_passing(&again);
+        self.state.store(if is_passing { UNSURE } else { POISONED }, Ordering::Release);
+        if is_passing { NameError::NotNamed(error) } else { NameError::Poisoned(error) }
+    }
+
+    /// Whether files with these numbers are in the list that the library knows.
+    fn has_named(&self, tables: &[Table]) -> bool {
+        let version = self.tree.current_version();
+        tables.iter().all(|table| version.iter_tables().any(|named| named.id() == table.id()))
+    }
+
+    fn settings(&self) -> &LsmSettings {
+        &self.opening.shared.settings
+    }
+
+    /// Gives files that have names now the access of the pool. Until then the folder keeps others out, and a
+    /// file that is left out is given it by the next opening.
+    fn give_access<'t>(&self, tables: impl Iterator<Item = &'t Table>) {
+        let access = self.settings().access;
+        let version = files::version(&self.folder, self.tree.current_version().id());
+        let names = [self.folder.join(files::CURRENT), version];
+        let paths = tables.map(|table| (*table.path).clone()).chain(names);
+        paths.for_each(|path| drop(access.give(&path)));
     }
 
     fn begin(&self) -> Writing<'_> {
@@ -198,40 +263,18 @@ impl Drop for Writing<'_> {
             None => writers.has_failed = true,
         }
         // Files of a change that may have happened stay.
-        let is_poisoned = self.runs.poisoned.load(Ordering::Acquire) != 0;
-        if writers.running > 0 || !writers.has_failed || is_poisoned {
+        let is_sure = self.runs.state.load(Ordering::Acquire) == SURE;
+        if writers.running > 0 || !writers.has_failed || !is_sure {
             return;
         }
         // Those that begin from now on have higher numbers.
-        let (numbers, whole) =
+        let (numbers, mut whole) =
             (writers.first..self.runs.tree.next_table_id(), std::mem::take(&mut writers.whole));
         drop(writers);
+        // A change may have happened whose end has failed.
+        whole.extend(self.runs.tree.current_version().iter_tables().map(Table::id));
         files::sweep(&self.runs.tables, numbers, &whole);
     }
-}
-
-/// The settings of a tree. Filters stay in memory, with 1.3 bytes a key. Indexes do not: they are cut into
-/// blocks in the cache, of which a get needs one. A whole index in memory has 4.4 bytes a key more, with
-/// values of 508 bytes, and saves a get no time that could be measured. Without filters in the last level,
-/// gets of absent keys would take 50 times as long.
-fn config(shared: &Shared, folder: &Path) -> Config {
-    let counter = SequenceNumberCounter::default();
-    let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
-    Config::new(folder, counter.clone(), counter)
-        .use_cache(shared.cache.clone())
-        .use_descriptor_table(Some(shared.descriptors.clone()))
-        .index_block_pinning_policy(PinningPolicy::all(true))
-        .filter_block_pinning_policy(PinningPolicy::all(true))
-        .index_block_partitioning_policy(PinningPolicy::all(true))
-        .filter_block_partitioning_policy(PinningPolicy::all(false))
-        .filter_policy(FilterPolicy::all(filter))
-        .data_block_size_policy(BlockSizePolicy::all(4 << 10))
-        .data_block_hash_ratio_policy(HashRatioPolicy::all(1.33))
-        .data_block_compression_policy(CompressionPolicy::new([
-            CompressionType::None,
-            CompressionType::None,
-            CompressionType::Lz4,
-        ]))
 }
 
 /// The entries of a part, in order.
@@ -282,6 +325,16 @@ fn tables_of(part: Part) -> Vec<Table> {
     *part.files.downcast().expect("a part of levels in files")
 }
 
+/// ENFILE and EMFILE, for which the standard library has no kind.
+const DESCRIPTORS: [i32; 2] = [23, 24];
+
+/// Whether an error of the system comes from a lack that may pass.
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
+    let passes = [Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock];
+    passes.contains(&error.kind()) || error.raw_os_error().is_some_and(|code| DESCRIPTORS.contains(&code))
+}
+
 /// Removes files that have no names: each when its table drops.
 fn remove(tables: Vec<Table>) {
     tables.iter().for_each(|table| table.is_deleted.store(true, Release));
@@ -302,6 +355,11 @@ impl Runs for LsmRuns {
         let written = written.map_err(|error| files::of_library(&self.folder, error))?;
         let tables = written.map_or_else(Vec::new, |(tables, _)| tables);
         writing.end(tables.iter().map(Table::id).collect());
+        let given = tables.iter().try_for_each(|table| self.settings().access.give(&table.path));
+        if let Err(error) = given {
+            remove(tables);
+            return Err(files::device(&self.folder, error));
+        }
         let bytes = tables.iter().map(|table| table.metadata.file_size).sum();
         Ok(Part { records: entries.count, bytes, files: Box::new(tables) })
     }
@@ -316,7 +374,7 @@ impl Runs for LsmRuns {
             let (last, next) = (pair[0].metadata.key_range.max(), pair[1].metadata.key_range.min());
             assert!(last < next, "parts in the order of their keys");
         }
-        let refused = self.refuse_if_poisoned().and_then(|()| {
+        let refused = self.ready().and_then(|()| {
             let is_full = self.tree.l0_run_count() >= RUNS_MAX;
             let error = io::Error::other(format!(
                 "{RUNS_MAX} runs wait for a compaction; no more can be named until there was one"
@@ -328,38 +386,51 @@ impl Runs for LsmRuns {
             return refused;
         }
         let registered = self.tree.register_tables(&tables, None, None, &[], BIAS);
-        let result = registered.map_err(|error| self.after_failure(error));
-        if matches!(result, Err(NameError::NotNamed(_))) {
-            remove(tables);
+        let result = match registered {
+            Err(error) if !self.has_named(&tables) => Err(self.after_failure(error)),
+            _ => Ok(()),
+        };
+        match (&result, self.state.load(Ordering::Acquire)) {
+            (Ok(()), _) => self.give_access([].into_iter()),
+            (Err(_), SURE) => remove(tables),
+            (Err(_), UNSURE) => self.unsure.lock().extend(tables),
+            (Err(_), _) => {}
         }
         self.renew();
         result
     }
 
-    fn compact(&self, how: Compact, purge: Purge) -> Result<Compacted, NameError> {
+    fn compact(&self, how: Compact, purge: Purge, notice: &Notice) -> Result<Compacted, NameError> {
         self.empty_grave();
-        self.refuse_if_poisoned()?;
+        self.ready()?;
         let before = self.list();
         if before.runs.is_empty() {
             return Ok(Compacted::default());
         }
-        *self.slot.lock() = Slot { purge: Some(purge), fault: None };
+        let (purge, notice) = (Some(purge), Some(notice.clone()));
+        *self.slot.lock() = Slot { purge, notice, ..Slot::default() };
         let writing = self.begin();
         let result = match how {
             Compact::Due => self.tree.compact(self.strategy.clone(), BIAS),
-            Compact::All => self.tree.major_compact(self.opening.shared.settings.file, BIAS),
+            Compact::All => self.tree.major_compact(self.settings().file, BIAS),
         };
         let after = self.renew();
-        result.map_err(|error| self.after_failure(error))?;
-        writing.end(after.tables().map(Table::id).collect());
         let compacted = difference(&before, &after);
+        if let Err(error) = result
+            && !compacted.has_worked
+        {
+            return Err(self.after_failure(error));
+        }
+        let is_old = |table: &&Table| before.tables().any(|old| old.id() == table.id());
+        self.give_access(after.tables().filter(|table| !is_old(table)));
+        writing.end(after.tables().map(Table::id).collect());
         drop((before, after));
         self.empty_grave();
         Ok(compacted)
     }
 
-    fn drop_range(&self, from: &[u8], to: &[u8], below: u64) -> Result<u64, NameError> {
-        self.refuse_if_poisoned()?;
+    fn drop_range(&self, from: &[u8], to: &[u8], below: u64, before: &Notice) -> Result<u64, NameError> {
+        self.ready()?;
         let from = entry::long_key(from);
         let to = if to.is_empty() { vec![entry::DATA + 1] } else { entry::long_key(to) };
         let list = self.list();
@@ -371,12 +442,14 @@ impl Runs for LsmRuns {
         if inside.is_empty() || inside.iter().any(|table| table.get_highest_seqno() >= below + BIAS) {
             return Ok(0);
         }
+        before().map_err(NameError::NotNamed)?;
         let bounds = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
         self.tree.drop_range::<&[u8], _>(bounds).map_err(|error| self.after_failure(error))?;
         // The library lets go of the files of this change only with the next one. If that fails, they stay
         // for a while.
         let next = self.tree.register_tables(&[], None, None, &[], BIAS);
         let next = next.map_err(|error| self.after_failure(error));
+        self.give_access([].into_iter());
         self.renew();
         if let Err(error @ NameError::Poisoned(_)) = next {
             return Err(error);
@@ -389,8 +462,7 @@ impl Runs for LsmRuns {
     }
 
     fn stats(&self) -> RunStats {
-        let settings = self.opening.shared.settings;
-        self.list().stats(settings.file.saturating_mul(settings.first_level.into()))
+        self.list().stats(self.opening.base())
     }
 }
 

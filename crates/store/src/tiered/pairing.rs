@@ -1,0 +1,197 @@
+//! Which state of its levels a pool relies on, so that levels of another time are refused.
+//!
+//! The levels are files of their own: a folder of them can be restored from an old copy, and so can the pool
+//! beside it. Nothing in an old record tells that it is old. So levels have a *state*, another one after each
+//! change of their contents: a number that counts the changes, and random bits of the run that made it. It
+//! stands at three places. A dump, or a compaction, goes these steps, each durable before the next:
+//!
+//! 1. The pool's *raised* state becomes the new one. On a file it is written back to the device.
+//! 2. The *note* beside the levels, a file that is replaced as a whole, tells the new state.
+//! 3. The levels change.
+//! 4. The pool's *confirmed* state becomes the new one. From then on the pool relies on the change: it lets
+//!    memtables go that were dumped, and range tombstones that are done with.
+//!
+//! So at any time: confirmed <= noted <= raised, and the levels have all that the confirmed state has. An
+//! opening asks for no more, and these hold:
+//!
+//! - *A kill between two steps* leaves them so. Behind step 3 the levels have a change that the pool does not
+//!   rely on, as [`dump`](super::dump) explains. The next opening takes the noted state for confirmed.
+//! - *A crash of the system on a file* leaves them so, though pages reach the disk late or never. The raised
+//!   state was written back in step 1, and a lost confirmed state is a lower one.
+//! - *Older levels* have a note below the confirmed state: it was confirmed when their copy had been made. If
+//!   other states have been noted meanwhile, a change therefore confirms a state that it notes behind its
+//!   end, and not its own: a copy of that moment may lack it.
+//! - *Newer levels* have a note above the raised state of an older pool, also if a compaction has dropped all
+//!   that was newer in them. A change that failed counts as well, and its number is not used again.
+//! - *Levels of another branch*, where both were copied and went on apart, have other random bits.
+//!
+//! A pool none of whose tables has anything on levels relies on no state: there the folder may be missing.
+//! Moves of files between levels change no contents, and no state.
+
+use crate::options::Twin;
+use quipu_parts::heap::chain::anchor::{Anchor, Paired};
+use quipu_parts::record::Certifier;
+use quipu_parts::runs::{Forest, LevelsState, Notice, RunsError};
+use quipu_parts::space::Space;
+use quipu_parts::sync::SpinLock;
+use std::io;
+use std::sync::Arc;
+
+/// The states of a pool and its levels.
+pub(super) struct Pairing {
+    forest: Arc<dyn Forest>,
+    anchor: Arc<Anchor>,
+    space: Arc<Space>,
+    certifier: Certifier,
+    twin: Option<Twin>,
+    states: SpinLock<States>,
+}
+
+#[derive(Default)]
+struct States {
+    /// The note that the opening has found.
+    found: LevelsState,
+    /// The one that was written last, or may have been.
+    noted: LevelsState,
+    /// Of this run, once it has changed something.
+    mark: Option<u64>,
+}
+
+/// A change of levels.
+pub(super) struct Change {
+    pairing: Arc<Pairing>,
+    /// Its state, once that is noted.
+    state: SpinLock<Option<LevelsState>>,
+}
+
+impl Pairing {
+    pub(super) fn new(
+        (forest, anchor): (Arc<dyn Forest>, Arc<Anchor>),
+        (space, certifier): (Arc<Space>, Certifier),
+        twin: Option<Twin>,
+    ) -> Arc<Pairing> {
+        Arc::new(Pairing { forest, anchor, space, certifier, twin, states: SpinLock::default() })
+    }
+
+    /// Refuses levels of another time. If nothing is on levels, none need be there.
+    pub(super) fn verify(&self, relies: bool) -> Result<(), RunsError> {
+        let found = self.forest.state()?;
+        if found != LevelsState::default() || relies {
+            let refused = |what| RunsError::Damaged { place: self.forest.place(), what };
+            fits(found, self.anchor.levels()).map_err(refused)?;
+        }
+        let mut states = self.states.lock();
+        (states.found, states.noted) = (found, found);
+        Ok(())
+    }
+
+    /// A change that is to come.
+    pub(super) fn change(self: &Arc<Self>) -> Arc<Change> {
+        Arc::new(Change { pairing: self.clone(), state: SpinLock::default() })
+    }
+
+    /// Steps 1 and 2.
+    fn raise(&self) -> Result<LevelsState, RunsError> {
+        let mut states = self.states.lock();
+        let mark = *states.mark.get_or_insert_with(|| {
+            let mut bytes = [0; 8];
+            self.space.region().entropy(&mut bytes);
+            u64::from_le_bytes(bytes)
+        });
+        let number = self.anchor.levels().raised.number.max(states.noted.number).saturating_add(1);
+        let raised = LevelsState { number, mark };
+        if self.twin != Some(Twin::LevelsNotRaised) {
+            self.pair(Paired { raised, confirmed: states.found });
+            self.anchor.write_back(self.space.region()).map_err(|error| RunsError::Device {
+                place: self.forest.place(),
+                error: io::Error::other(error),
+            })?;
+        }
+        // Also if that fails: the note may be there.
+        states.noted = raised;
+        self.forest.note(raised)?;
+        Ok(raised)
+    }
+
+    fn pair(&self, states: Paired) {
+        self.anchor.pair(self.space.region(), &self.certifier, states);
+    }
+}
+
+impl Change {
+    /// For those who tell it when the change begins.
+    pub(super) fn notice(self: &Arc<Self>) -> Notice {
+        let change = self.clone();
+        Arc::new(move || change.begin())
+    }
+
+    /// Steps 1 and 2.
+    pub(super) fn begin(&self) -> Result<(), RunsError> {
+        *self.state.lock() = Some(self.pairing.raise()?);
+        Ok(())
+    }
+
+    /// Step 4, if it has begun. After an error the pool does not rely on the change, and must not.
+    pub(super) fn confirm(&self) -> Result<(), RunsError> {
+        let (pairing, Some(own)) = (&self.pairing, *self.state.lock()) else { return Ok(()) };
+        let noted = pairing.states.lock().noted;
+        let confirmed = if noted == own { own } else { pairing.raise()? };
+        pairing.pair(Paired { raised: confirmed, confirmed });
+        Ok(())
+    }
+}
+
+/// Whether levels with this note belong to a pool with these states; if not, why.
+fn fits(found: LevelsState, pool: Paired) -> Result<(), String> {
+    let Paired { raised, confirmed } = pool;
+    let numbers = format!("state {}, and the pool is at state {}", found.number, confirmed.number);
+    let next = "restore the pool and its levels from copies of one time";
+    if found.number > raised.number {
+        return Err(format!("they are newer than the pool ({numbers}); {next}"));
+    }
+    if found.number < confirmed.number {
+        return Err(format!("they are older than the pool ({numbers}); {next}"));
+    }
+    if found != confirmed && (found.mark != raised.mark || found.number == confirmed.number) {
+        return Err(format!("they went on beside another copy of this pool ({numbers}); {next}"));
+    }
+    Ok(())
+}
+
+/// The reason for which levels do not belong to a damaged pool. They are read all the same.
+pub(super) fn misfit(forest: &dyn Forest, anchor: &Anchor, relies: bool) -> Option<RunsError> {
+    match forest.state() {
+        Ok(found) if !anchor.is_legible() || found == LevelsState::default() && !relies => None,
+        Ok(found) => {
+            let refused = |what| RunsError::Damaged { place: forest.place(), what };
+            fits(found, anchor.levels()).map_err(refused).err()
+        }
+        Err(error) => Some(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_between_the_confirmed_and_the_raised_state_fit_and_no_others() {
+        let state = |number, mark| LevelsState { number, mark };
+        let pool = Paired { raised: state(9, 2), confirmed: state(6, 1) };
+        for (number, mark, finding) in [
+            (5, 1, "older"),
+            (6, 1, ""),
+            (6, 2, "another copy"),
+            (6, 3, "another copy"),
+            (7, 1, "another copy"),
+            (7, 2, ""),
+            (9, 2, ""),
+            (9, 3, "another copy"),
+            (10, 2, "newer"),
+        ] {
+            let found = fits(state(number, mark), pool).err().unwrap_or_default();
+            assert!(found.contains(finding) && found.is_empty() == finding.is_empty(), "{number}: {found}");
+        }
+        assert_eq!(fits(LevelsState::default(), Paired::default()), Ok(()));
+    }
+}
