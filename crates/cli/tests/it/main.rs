@@ -3,12 +3,14 @@
 mod damage;
 mod disk;
 mod documents;
+mod faults;
 mod files;
 mod forms;
 mod help;
 mod leftovers;
 mod levels;
 mod measuring;
+mod pairs;
 mod pools;
 mod proving;
 mod reading;

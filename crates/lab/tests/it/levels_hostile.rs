@@ -6,8 +6,8 @@ use quipu::{Design, Error, Options, Store};
 use quipu_medium::{Pages, Region};
 use quipu_parts::runs::sim::{SimFaults, SimForest, SimPublishFault};
 use quipu_parts::runs::{
-    Compact, Compacted, Forest, Head, LevelScan, NameError, Part, Purge, Remains, RunStats, Runs, RunsError,
-    Source,
+    Compact, Compacted, Forest, Head, LevelScan, LevelsState, NameError, Notice, Part, Purge, Remains,
+    RunStats, Runs, RunsError, Source,
 };
 use quipu_parts::versions::RangeTombstone;
 use std::ops::Bound;
@@ -76,6 +76,12 @@ impl Forest for Watched {
     fn trees(&self) -> Result<Vec<u64>, RunsError> {
         self.forest.trees()
     }
+    fn state(&self) -> Result<LevelsState, RunsError> {
+        self.forest.state()
+    }
+    fn note(&self, state: LevelsState) -> Result<(), RunsError> {
+        self.forest.note(state)
+    }
     fn open(&self, table: u64) -> Result<Arc<dyn Runs>, RunsError> {
         call(&self.opens);
         Ok(Arc::new(WatchedRuns { runs: self.forest.open(table)?, watched: self.clone() }))
@@ -101,12 +107,12 @@ impl Runs for WatchedRuns {
     fn publish(&self, parts: Vec<Part>) -> Result<(), NameError> {
         self.runs.publish(parts)
     }
-    fn compact(&self, how: Compact, purge: Purge) -> Result<Compacted, NameError> {
+    fn compact(&self, how: Compact, purge: Purge, before: &Notice) -> Result<Compacted, NameError> {
         call(&self.watched.compacts);
-        self.runs.compact(how, purge)
+        self.runs.compact(how, purge, before)
     }
-    fn drop_range(&self, from: &[u8], to: &[u8], below: u64) -> Result<u64, NameError> {
-        self.runs.drop_range(from, to, below)
+    fn drop_range(&self, from: &[u8], to: &[u8], below: u64, before: &Notice) -> Result<u64, NameError> {
+        self.runs.drop_range(from, to, below, before)
     }
     fn next_id(&self) -> u64 {
         self.runs.next_id()
