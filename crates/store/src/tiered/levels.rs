@@ -17,11 +17,11 @@ const CACHE: u64 = 256 << 20;
 #[cfg(feature = "levels")]
 const FILE: u64 = 64 << 20;
 
+/// Levels, if there are to be some, and the tables that have them.
+type ForestAndTrees = (Option<Arc<dyn Forest>>, Vec<u64>);
+
 /// The levels of a pool, if it is to have any, and the tables that have some, by their numbers.
-pub(super) fn forest_and_trees(
-    site: &Site<'_>,
-    certifier: &Certifier,
-) -> Result<(Option<Arc<dyn Forest>>, Vec<u64>), Error> {
+pub(super) fn forest_and_trees(site: &Site<'_>, certifier: &Certifier) -> Result<ForestAndTrees, Error> {
     let forest = forest(site, certifier)?;
     let trees = forest.as_ref().map(|forest| forest.trees()).transpose()?;
     Ok((forest, trees.unwrap_or_default()))
