@@ -154,8 +154,8 @@ impl Clock {
         self.ceiling.fetch_max(number + 1, Ordering::Release);
     }
 
-    /// Durably begins the run for recovery, if it has not begun. Boot and device stay those of the crashed run
-    /// until [`settled`](Clock::settled), so that an interrupted recovery finds the same excuse for lost
+    /// Durably begins the run for recovery, if it has not begun. Boot and device stay those of the crashed
+    /// run until [`settled`](Clock::settled), so that an interrupted recovery finds the same excuse for lost
     /// pages again.
     pub fn begin(&self, space: &Space) {
         if !*self.begun.lock() {

@@ -1,8 +1,8 @@
 //! The clock by which values expire. It never goes back, whatever the system's clock does.
 //!
 //! Its time is the greatest of the system's clock, of the superblock's *mark*, and of the times that this
-//! handle has seen. Before a handle that may write answers "expired" for a time beyond the mark, it raises the
-//! mark to this moment, durably. So a value that a reader has not found any more stays away after a crash,
+//! handle has seen. Before a handle that may write answers "expired" for a time beyond the mark, it raises
+//! the mark to this moment, durably. So a value that a reader has not found any more stays away after a crash,
 //! however the system's clock is set. Each other update of the superblock takes the mark along, so it also
 //! follows the runs in which nobody asks.
 //!

@@ -119,8 +119,8 @@ pub(super) fn plan(spans: &[Span], options: &FormatOptions) -> Result<Superblock
     Ok(superblock)
 }
 
-/// Where the third copy of the superblock stands in a pool whose first part has this length: at 1 MiB, or at a
-/// 64th of a shorter one.
+/// Where the third copy of the superblock stands in a pool whose first part has this length: at 1 MiB, or at
+/// a 64th of a shorter one.
 fn third_copy_of(len: u64) -> u64 {
     (len / 64 / PAGE * PAGE).clamp(SUPERBLOCK_END, THIRD_COPY_AT_MOST)
 }

@@ -82,7 +82,7 @@ pub struct Superblock {
     pub(super) reserved_c: [u8; 2432],
 }
 
-/// What tells the file of a pool from its copies.
+/// The facts that tell the file of a pool from its copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct FileEntry {

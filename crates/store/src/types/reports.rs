@@ -72,8 +72,8 @@ pub struct SalvageReport {
     pub keys: u64,
     /// Everything that is wrong in the old pool.
     pub damage: Damage,
-    /// Keys that the pool had when it was closed, and whose latest record is lost. `None` if it was not closed
-    /// or has lost what it knew then: nothing tells their number.
+    /// Keys that the pool had when it was closed, and whose latest record is lost. `None` if it was not
+    /// closed, or has lost what it knew then: nothing tells their number.
     pub missing: Option<u64>,
     /// Keys whose latest record is lost, in order, as far as they are legible.
     pub lost: Vec<LostKey>,
