@@ -144,12 +144,12 @@ fn scans_read_no_line_of_another_node_if_threads_read_for_them() {
 #[test]
 fn scans_show_no_copy_that_has_expired_meanwhile() {
     let store = store_on(2);
-    let region = store.region();
+    let (region, start) = (store.region(), store.region().now());
     for number in 0..40u64 {
         region.pin(Node(number as u16 % 2)).unwrap();
-        store.client().put_until(&number.to_be_bytes(), &[7; 2000], 10 + number / 20).unwrap();
+        store.client().put_until(&number.to_be_bytes(), &[7; 2000], start + 10 + number / 20).unwrap();
     }
-    let (client, now) = (store.client(), |time| region.simulator().unwrap().set_now(time));
+    let (client, now) = (store.client(), |time| region.simulator().unwrap().set_now(start + time));
     now(9);
     let guard = client.pin();
     let mut pairs = guard.range(Bound::Unbounded, Bound::Unbounded).unwrap();

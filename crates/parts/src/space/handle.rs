@@ -46,7 +46,6 @@ impl Space {
         let claim = region.claim()?;
         reserve_metadata(&region, &plan)?;
         superblock::erase(&region);
-        superblock::write_third(&region, &plan);
         part_header::format(&region, &plan, &region.spans(), &paths);
         for entry in plan.pools() {
             object_pool::format(&region, &plan, entry, options.free_list);
@@ -55,6 +54,9 @@ impl Space {
             zone_pool::format(&region, &plan, number, options.free_list);
         }
         superblock::write_first(&region, &plan);
+        // Without it there is a whole pool, and it alone would look like a damaged one.
+        superblock::write_third(&region, &plan);
+        region.fence();
         drop(claim);
         let space = Space::open(region)?.0;
         space.keep_storage(u32::MAX)?;
@@ -141,9 +143,6 @@ impl Space {
         let (expected, found_len) = (superblock.pool_len(), region.len());
         let truncated = || SpaceError::Truncated { expected, found: found_len };
         let mut wrong = Vec::from_iter(wrong);
-        if superblock.is_copy_of_open(&region) {
-            wrong.push(SpaceError::CopyOfOpen);
-        }
         if expected > found_len {
             wrong.push(truncated());
         }
@@ -280,7 +279,10 @@ pub(super) fn is_written_to(region: &Region) -> bool {
 /// count.
 fn reserve_metadata(region: &Region, plan: &Superblock) -> Result<(), SpaceError> {
     let first_extent = plan.extents().first().map_or(superblock::SUPERBLOCK_END, |extent| extent.start.get());
-    region.reserve(0, first_extent)?;
+    // Nothing is between the copies of the superblock.
+    let third = plan.third_copy.get();
+    region.reserve(0, superblock::SUPERBLOCK_END)?;
+    region.reserve(third, first_extent.max(third + COPY_LEN) - third)?;
     for (_, at) in part_header::places(plan) {
         region.reserve(at, PART_HEADER_LEN)?;
     }

@@ -270,7 +270,8 @@ impl Superblock {
         self.note_file(region);
     }
 
-    pub(super) fn note_file(&mut self, region: &Region) {
+    /// Notes that this file is the pool, and no copy.
+    pub fn note_file(&mut self, region: &Region) {
         self.file = FileEntry::of(region);
     }
 

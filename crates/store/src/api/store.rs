@@ -448,6 +448,10 @@ fn open(
     let site = Site { space: space.into(), folder: folder.clone(), options, how };
     let mut opened = (design.recipe().open)(site)?;
     opened.recovery.expiry_ahead = ahead;
+    let (space, region) = (opened.engine.space(), opened.engine.region());
+    if options.accept_copy && !region.is_read_only() && space.superblock().is_copy_of_open(region) {
+        space.update_superblock(|superblock| superblock.note_file(region));
+    }
     Ok(Store::of(opened, design, folder, options))
 }
 

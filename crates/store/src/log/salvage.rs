@@ -15,7 +15,7 @@ use crate::types::reports::{Instead, LostKey, SalvageReport};
 use crate::walk::proof::places_of;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::FIRST_RECORD;
-use quipu_parts::index::Index;
+use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::{SpaceError, ZoneId};
 use std::collections::BTreeMap;
@@ -39,8 +39,23 @@ pub(crate) fn salvage<I: Index>(
 ) -> Result<SalvageReport, Error> {
     let mut findings = recovery::scan_all(spine, threads, Holes::Salvaged, progress)?;
     let session = spine.own_session(None);
-    let lost = lost_keys(spine, &session.pin(), &findings, Holes::Salvaged)?;
-    let missing = missing(spine, &session.pin(), &findings, threads)?;
+    let mut lost = lost_keys(spine, &session.pin(), &findings, Holes::Salvaged)?;
+    let Findings { holes, headless, orphans, .. } = &findings;
+    let missing = match Missing::of(spine, &findings, threads) {
+        _ if holes.is_empty() && headless.is_empty() && orphans.is_empty() => Some(0),
+        Some(missing) => {
+            let guard = session.pin();
+            let mut named = Vec::with_capacity(lost.len());
+            for key in lost {
+                if key.instead == Instead::DeletedValue || missing.may_be(&guard, spine.key(&key.key))? {
+                    named.push(key);
+                }
+            }
+            lost = named;
+            Some(missing.count(&guard)?)
+        }
+        None => None,
+    };
     spine.drop_tombstones()?;
     let (guard, mut into) = (session.pin(), into.clone().session(None));
     let mut batch = Batch::default();
@@ -60,39 +75,51 @@ pub(crate) fn salvage<I: Index>(
     Ok(SalvageReport { keys, damage: Damage { places: findings.damage }, missing, lost })
 }
 
-/// The number of keys whose record stood in unproved bytes when the pool was closed; `None` if it was not
-/// closed, or has left no checkpoint that proves itself.
-fn missing<I: Index>(
-    spine: &Spine<I>,
-    guard: &Guard<'_>,
-    findings: &Findings,
-    threads: usize,
-) -> Result<Option<u64>, Error> {
-    let Findings { holes, headless, orphans, .. } = findings;
-    if holes.is_empty() && headless.is_empty() && orphans.is_empty() {
-        return Ok(Some(0));
+/// The keys whose records stood in unproved bytes when the pool was closed.
+struct Missing<I> {
+    /// The index of that time.
+    index: I,
+    zone_shift: u32,
+    /// Unproved bytes in each zone.
+    unproved: BTreeMap<ZoneId, Vec<Range<u64>>>,
+}
+
+impl<I: Index> Missing<I> {
+    /// `None` if the pool was not closed, or has left no checkpoint that proves itself.
+    fn of(spine: &Spine<I>, findings: &Findings, threads: usize) -> Option<Missing<I>> {
+        let index = spine.index_of_close.and_then(|read| read(spine, threads))?;
+        let mut unproved = BTreeMap::<ZoneId, Vec<Range<u64>>>::new();
+        for (info, offset, len) in &findings.holes {
+            unproved.entry(info.zone).or_default().push(*offset..offset.saturating_add(*len));
+        }
+        for zone in findings.headless.iter().chain(&findings.orphans) {
+            unproved.entry(*zone).or_default().push(0..u64::MAX);
+        }
+        Some(Missing { index, zone_shift: spine.heap.zone_shift(), unproved })
     }
-    let Some(index) = spine.index_of_close.and_then(|read| read(spine, threads)) else { return Ok(None) };
-    let mut unproved = BTreeMap::<ZoneId, Vec<Range<u64>>>::new();
-    for (info, offset, len) in holes {
-        unproved.entry(info.zone).or_default().push(*offset..offset.saturating_add(*len));
+
+    /// Whether the record of a word of the index stood there.
+    fn has(&self, word: u64) -> bool {
+        let reference = reference_of(word);
+        let places = self.unproved.get(&reference.zone(self.zone_shift));
+        places.is_some_and(|places| {
+            places.iter().any(|place| place.contains(&reference.offset(self.zone_shift)))
+        })
     }
-    for zone in headless.iter().chain(orphans) {
-        unproved.entry(*zone).or_default().push(0..u64::MAX);
+
+    fn count(&self, guard: &Guard<'_>) -> Result<u64, Error> {
+        let (mut cursor, mut words, mut count, mut has_more) = (I::Cursor::default(), Vec::new(), 0, true);
+        while has_more {
+            has_more = self.index.next_batch(guard, &mut cursor, &mut words)?;
+            count += words.drain(..).filter(|word| self.has(*word)).count() as u64;
+        }
+        Ok(count)
     }
-    let (shift, mut cursor, mut words, mut missing) =
-        (spine.heap.zone_shift(), I::Cursor::default(), Vec::new(), 0);
-    let mut has_more = true;
-    while has_more {
-        has_more = index.next_batch(guard, &mut cursor, &mut words)?;
-        let is_missing = |word: u64| {
-            let reference = reference_of(word);
-            let places = unproved.get(&reference.zone(shift));
-            places.is_some_and(|places| places.iter().any(|place| place.contains(&reference.offset(shift))))
-        };
-        missing += words.drain(..).filter(|word| is_missing(*word)).count() as u64;
+
+    /// Whether such a record may have been of this key: bytes that look like a record may be noise.
+    fn may_be(&self, guard: &Guard<'_>, key: Key<'_>) -> Result<bool, Error> {
+        Ok(self.index.get(guard, key, |word| self.has(word))?.is_some())
     }
-    Ok(Some(missing))
 }
 
 /// Compares legible records in unproved bytes, or in segments whose zones count as free, with the proved

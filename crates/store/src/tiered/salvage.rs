@@ -79,8 +79,8 @@ pub(super) fn salvage<I: InOrder + Imaged>(
         keys += levels.copy((tiers, &guard, table), ranges.get(&own), &mut session, &mut note)?;
         progress(nth + 1, tables.len());
     }
-    let lost = lost_keys(tiers, &guard, latest, &ranges, &below)?;
-    let missing = if holes.is_empty() { Some(0) } else { missing(tiers, &guard, &holes, threads)? };
+    let mut lost = lost_keys(tiers, &guard, latest, &ranges, &below)?;
+    let missing = missing(tiers, &guard, (&holes, threads), &mut lost)?;
     let places = holes.into_iter().map(|Hole { what, offset, len, .. }| DamagedPlace { what, offset, len });
     let tables = heap.described_subtables().filter_map(Result::err).map(|error| place_of(&error));
     let mut places: Vec<_> = places.chain(tables).chain(places_of(wrong)).chain(levels.places()).collect();
@@ -92,14 +92,18 @@ pub(super) fn salvage<I: InOrder + Imaged>(
 }
 
 /// The number of keys in memory whose record stood in these holes when the pool was closed; `None` if it was
-/// not closed, or nothing tells any more what it had.
+/// not closed, or nothing tells any more what it had. Takes out of `lost` keys that no index had there: bytes
+/// that look like a record may be noise.
 fn missing<I: InOrder + Imaged>(
     tiers: &Tiers<I>,
     guard: &Guard<'_>,
-    holes: &[Hole],
-    threads: usize,
+    (holes, threads): (&[Hole], usize),
+    lost: &mut Vec<LostKey>,
 ) -> Result<Option<u64>, Error> {
     let (heap, mut missing) = (tiers.log.heap(), 0);
+    if holes.is_empty() {
+        return Ok(Some(0));
+    }
     let Some(Loaded { indexes, .. }) = checkpoint::load::<I>(heap, &tiers.anchor, threads) else {
         return Ok(None);
     };
@@ -110,13 +114,19 @@ fn missing<I: InOrder + Imaged>(
         // A version with tag 1 deletes its key.
         reference.tag() == 0 && holes.iter().any(has)
     };
-    for (_, index) in indexes {
+    for (_, index) in &indexes {
         let (mut cursor, mut words, mut has_more) = (I::Cursor::default(), Vec::new(), true);
         while has_more {
             has_more = index.next_batch(guard, &mut cursor, &mut words)?;
             missing += words.drain(..).filter(|word| is_missing(*word)).count() as u64;
         }
     }
+    let may_be = |key: &LostKey| {
+        let at = Key { bytes: &key.key, hash: 0 };
+        let mut found = indexes.iter().map(|(_, index)| index.get(guard, at, is_missing));
+        key.instead == Instead::DeletedValue || found.any(|found| !matches!(found, Ok(None)))
+    };
+    lost.retain(may_be);
     Ok(Some(missing))
 }
 

@@ -11,7 +11,7 @@ fn salvaged(victim: &Victim, bytes: &[u8]) -> Result<(SalvageReport, Contents), 
     let folder = tempfile::tempdir().unwrap();
     let (path, into) = (folder.path().join("damaged"), folder.path().join("new"));
     std::fs::write(&path, bytes).unwrap();
-    let result = Store::salvage(&path, &into, &options(), &|_, _| {});
+    let result = Store::salvage(&path, &into, &options().accept_copy(true), &|_, _| {});
     assert!(std::fs::read(&path).unwrap() == bytes, "the damaged pool was changed");
     let report = result.inspect_err(|_| assert!(!into.exists(), "a new pool is left behind"))?;
     let mut store = Store::open(&into, &options()).unwrap();

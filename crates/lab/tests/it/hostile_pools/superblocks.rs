@@ -97,7 +97,14 @@ fn one_superblock_copy_is_enough() {
 #[test]
 fn without_a_superblock_there_is_no_pool() {
     let victim = Victim::usual(true);
+    // A third copy tells that there was one.
     let error = victim.refused(&victim.damaged(|bytes| bytes[..2 * COPY].fill(0)));
+    assert!(matches!(error, Error::Space(SpaceError::Damaged { offset: 0, .. })), "{error:?}");
+    let third = victim.word(superblock_field("third_copy")) as usize;
+    let error = victim.refused(&victim.damaged(|bytes| {
+        bytes[..2 * COPY].fill(0);
+        bytes[third..third + COPY].fill(0);
+    }));
     assert!(matches!(error, Error::Space(SpaceError::NotAPool)), "{error:?}");
     let error = victim.refused(&victim.damaged(|bytes| {
         bytes[2000] ^= 1;

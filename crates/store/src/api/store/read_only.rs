@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::types::error::Error;
 use crate::types::reports::SalvageReport;
 use quipu_medium::{MediumError, Region};
-use quipu_parts::space::Space;
+use quipu_parts::space::{Space, SpaceError};
 use std::fs;
 use std::path::Path;
 
@@ -97,8 +97,11 @@ impl Store {
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<SalvageReport, Error> {
         let region = parts::open(path.as_ref(), options, |path| source(path, options))?;
-        let (space, wrong) = Space::survey(region)?;
+        let (space, mut wrong) = Space::survey(region)?;
         let superblock = space.superblock();
+        if !options.accept_copy && superblock.is_copy_of_open(space.region()) {
+            wrong.push(SpaceError::CopyOfOpen);
+        }
         let design = check_superblock(&superblock, options)?;
         if !design.can().salvages {
             return Err(Error::Unsupported { what: NO_SALVAGE });
