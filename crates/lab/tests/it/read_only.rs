@@ -153,7 +153,8 @@ fn every_design_is_read_and_stays_as_it_is() {
             let contents = make(&path, &options, closed, design);
             let before = state(&path);
             // The second reader is another handle beside the first, with a memory of its own.
-            let open = || Store::open_read_only(&path, &Options::new().verify_reads(true)).unwrap();
+            let options = Options::new().verify_reads(true).accept_copy(true);
+            let open = || Store::open_read_only(&path, &options).unwrap();
             let (mut store, other) = (open(), open());
             for store in [&store, &other] {
                 assert_eq!((store.design(), store.recovery().was_clean), (design, closed));

@@ -187,6 +187,10 @@ impl Space {
     /// The second half of [`open`](Space::open): repairs the free lists, and adds the repairs to `recovery`.
     pub fn repair(&self, recovery: &mut SpaceRecovery) {
         self.lists().for_each(|list| repair(list, recovery));
+        if !self.region.is_read_only() && !self.has_third_copy() {
+            superblock::write_third(&self.region, &self.superblock());
+            self.region.fence();
+        }
     }
 
     fn lists(&self) -> impl Iterator<Item = &FreeList> {
@@ -226,9 +230,6 @@ impl Space {
         let (other, begins) = (1 - current.copy, next.run != current.superblock.run);
         if begins {
             part_header::note_run(&self.region, &next, false);
-            if !superblock::has_third(&self.region, &next) {
-                superblock::write_third(&self.region, &next);
-            }
         }
         superblock::write_copy(&self.region, other, &next);
         if begins && next.has_parts() {
@@ -259,7 +260,7 @@ impl Space {
     }
 
     /// Whether the third copy of the superblock, which a salvage may need, is whole. If it is not, the next
-    /// run writes it anew.
+    /// opening for writing writes it anew.
     pub fn has_third_copy(&self) -> bool {
         superblock::has_third(&self.region, &self.current.lock().superblock)
     }

@@ -11,7 +11,7 @@ use crate::table::Table;
 pub fn format_tables() -> Vec<Table> {
     vec![
         table!(Superblock: checksum, magic, version, design, generation, pool_len, zone_size, zone_count, zone_free_list, state, reserved_a, clock_ceiling, run, boot_id, secret,
-            settings, extent_count, pool_count, zones_digest, headers_digest, checkpoint, expiry_mark, file, third_copy, reserved_b, extents, pools, reserved_c),
+            settings, extent_count, pool_count, zones_digest, headers_digest, checkpoint, expiry_mark, file, third_copy, keys, reserved_b, extents, pools, reserved_c),
         table!(CheckpointEntry: run, len, check, first_zone, reserved),
         table!(FileEntry: inode, birth, device),
         table!(ExtentEntry: start, len, zones, first_zone, zone_count, node, reserved),

@@ -180,10 +180,12 @@ impl dyn Engine + '_ {
         }
         self.quiesce()?;
         if !self.space().superblock().is_clean() {
+            let keys = self.stats().records;
             let checkpoint = self.retire()?;
             self.sync()?;
             self.space().update_superblock(|superblock| {
                 superblock.set_clean(true);
+                superblock.keys.set(keys);
                 superblock.note_place(self.region());
                 superblock.checkpoint = checkpoint;
             });

@@ -56,6 +56,8 @@ pub(crate) fn salvage<I: Index>(
         }
         None => None,
     };
+    let superblock = spine.heap.space().superblock();
+    let at_close = superblock.is_clean().then(|| superblock.keys.get());
     spine.drop_tombstones()?;
     let (guard, mut into) = (session.pin(), into.clone().session(None));
     let mut batch = Batch::default();
@@ -70,6 +72,9 @@ pub(crate) fn salvage<I: Index>(
             keys += 1;
         }
     }
+    // Without an index of that time, the keys of a closed pool are counted; those that are back count too.
+    let back = lost.iter().filter(|lost| lost.instead == Instead::DeletedValue).count() as u64;
+    let missing = missing.or_else(|| Some(at_close?.saturating_sub(keys - back.min(keys))));
     findings.damage.extend(places_of(wrong));
     findings.damage.sort_by_key(|place| place.offset);
     Ok(SalvageReport { keys, damage: Damage { places: findings.damage }, missing, lost })

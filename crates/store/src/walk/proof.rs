@@ -20,7 +20,7 @@ pub(crate) fn damage_of_space(space: &Space) -> Option<String> {
         Err(error) => Some(error.to_string()),
         Ok(audit) => {
             let lost = audit.zones.gotten + audit.pools.iter().map(|(_, pool)| pool.gotten).sum::<u64>();
-            let third = "the third copy of the superblock is damaged, which only a salvage needs; the next write mends it";
+            let third = "the third copy of the superblock is damaged, which only a salvage needs; an opening for writing mends it";
             match lost {
                 0 => (!space.has_third_copy()).then(|| third.to_owned()),
                 _ => Some(format!("{lost} zones or objects are neither in use nor free: they leak")),
