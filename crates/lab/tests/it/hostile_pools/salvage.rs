@@ -238,6 +238,9 @@ fn a_salvage_counts_what_is_missing() {
         assert_eq!(report.missing, Some(missing as u64), "{design}");
         assert!(found.iter().all(|(key, value)| contents.get(key) == Some(value)), "{design}");
         let named = report.lost.iter().filter(|lost| contents.contains_key(&lost.key)).count();
-        assert_eq!((report.named(), report.lost.len()), (named, named), "{design}: {:?}", report.lost);
+        // Without an index of the last close, noise may look like a key.
+        let noise = report.named() - named;
+        assert!(noise == 0 || !design.can().checkpoints && noise < 10, "{design}: {:?}", report.lost);
+        assert_eq!(report.lost.len(), report.named(), "{design}: nothing had been deleted");
     }
 }
