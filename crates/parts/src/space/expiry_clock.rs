@@ -2,9 +2,9 @@
 //!
 //! Its time is the greatest of the system's clock, of the superblock's *mark*, and of the times that this
 //! handle has seen. Before a handle that may write answers "expired" for a time beyond the mark, it raises
-//! the mark to this moment, durably. So a value that a reader has not found any more stays away after a crash,
-//! however the system's clock is set. Each other update of the superblock takes the mark along, so it also
-//! follows the runs in which nobody asks.
+//! the mark to this moment, durably. So a value that a reader has not found any more stays away after a
+//! crash, however the system's clock is set. Each other update of the superblock takes the mark along, so it
+//! also follows the runs in which nobody asks.
 //!
 //! A mark ahead of the clock would be raised less often, and values would expire early after a crash. Times
 //! are milliseconds, so the mark is raised at most once in one.

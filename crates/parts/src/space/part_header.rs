@@ -2,7 +2,8 @@
 //!
 //! A pool may lie on several files or devices, its *parts*, one behind the other in its region. The header of
 //! part 0 stands behind the third copy of the superblock, that of each other part at its beginning. All hold
-//! the same list of parts, so any of them tells where the others are. Part 0 has the superblock, and is the one that is named.
+//! the same list of parts, so any of them tells where the others are. Part 0 has the superblock, and is the
+//! one that is named.
 //!
 //! # A part of another time
 //!

@@ -101,6 +101,11 @@ impl LevelsLeft {
         Ok(keys)
     }
 
+    /// Whether no table has levels.
+    pub(super) fn has_none(&self) -> bool {
+        self.of_tables.is_empty()
+    }
+
     /// The damage that has been met.
     pub(super) fn places(self) -> impl Iterator<Item = DamagedPlace> {
         self.wrong.into_iter().map(|what| DamagedPlace { what, offset: 0, len: 0 })

@@ -81,6 +81,11 @@ pub(super) fn salvage<I: InOrder + Imaged>(
     }
     let mut lost = lost_keys(tiers, &guard, latest, &ranges, &below)?;
     let missing = missing(tiers, &guard, (&holes, threads), &mut lost)?;
+    // Without the indexes of that time, the keys of a closed pool are counted, if all were in memory.
+    let superblock = heap.space().superblock();
+    let at_close = (superblock.is_clean() && levels.has_none()).then(|| superblock.keys.get());
+    let back = lost.iter().filter(|lost| lost.instead == Instead::DeletedValue).count() as u64;
+    let missing = missing.or_else(|| Some(at_close?.saturating_sub(keys - back.min(keys))));
     let places = holes.into_iter().map(|Hole { what, offset, len, .. }| DamagedPlace { what, offset, len });
     let tables = heap.described_subtables().filter_map(Result::err).map(|error| place_of(&error));
     let mut places: Vec<_> = places.chain(tables).chain(places_of(wrong)).chain(levels.places()).collect();
