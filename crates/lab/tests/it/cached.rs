@@ -25,10 +25,13 @@ fn hits(store: &Store, keys: u64, way: fn(&quipu::Client, &[[u8; 8]])) -> u64 {
     (after.cache_hits - before.cache_hits) * 100 / reads
 }
 
+/// A way to read all of these keys.
+type Way = fn(&quipu::Client, &[[u8; 8]]);
+
 /// Each n-th read is of the same few keys, if n has a factor in common with the number of keys.
 #[test]
 fn a_client_that_goes_round_its_keys_hits_however_many_they_are() {
-    let ways: [fn(&quipu::Client, &[[u8; 8]]); 3] = [
+    let ways: [Way; 3] = [
         |client, keys| keys.iter().for_each(|key| assert!(client.get(key).unwrap().is_some())),
         |client, keys| {
             let guard = client.pin();

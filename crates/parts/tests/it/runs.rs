@@ -95,13 +95,12 @@ pub fn get(levels: &dyn Levels, key: &[u8], up_to: u64) -> Option<(Head, Vec<u8>
     Some((head, out))
 }
 
-/// The limits of a purge when nobody has a snapshot, and all up to a number is visible.
-
 /// For compactions of which nobody wants to know before.
 pub fn nobody() -> Notice {
     Arc::new(|| Ok(()))
 }
 
+/// The limits of a purge when nobody has a snapshot, and all up to a number is visible.
 pub fn purge(visible: u64) -> Purge {
     Purge { horizon: Horizon { visible, snapshots: vec![] }, ranges: RangeList::default(), now: 0 }
 }
