@@ -6,8 +6,9 @@
 //! and the check word always covers the whole copy. So any release can tell a newer pool from a damaged one.
 //!
 //! A third copy stands apart from both, so that noise at the head of a pool does not take all of them. It is
-//! written once, when the pool is created, and tells what never changes: geometry, settings, secret. It knows
-//! neither the clock nor the last run. So it serves a salvage alone, and no opening believes it.
+//! written last when the pool is created, again only if it is damaged, and tells what never changes:
+//! geometry, settings, secret. It knows neither the clock nor the last run. So it serves a salvage alone, and
+//! no opening believes it.
 
 use super::error::SpaceError;
 use super::free_list::FreeListKind;
