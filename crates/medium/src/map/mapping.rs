@@ -80,6 +80,10 @@ impl Mapping {
         self.pieces.iter().filter_map(Piece::path)
     }
 
+    pub(super) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
     /// The parts of a range in each piece that it touches, with the offset in that piece.
     fn each(&self, offset: u64, len: u64) -> impl Iterator<Item = (&Piece, u64, u64)> {
         self.pieces.iter().filter_map(move |piece| {
@@ -387,6 +391,16 @@ pub(crate) fn map_private(file: &File, len: u64) -> rustix::io::Result<*mut u8> 
     // alone, which the caller has shared.
     unsafe { mmap(std::ptr::null_mut(), len as usize, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }
         .map(<*mut _>::cast)
+}
+
+/// Lays zeroed memory of this process over a part of a private mapping, as far as the system has mappings.
+///
+/// # Safety
+/// The range is whole pages of a mapping of which nobody else knows.
+pub(super) unsafe fn map_zeros(at: *mut u8, len: u64) {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+    // SAFETY: as the caller promises. Without it, the range stays a part of the file.
+    let _ = unsafe { mmap_anonymous(at.cast(), len as usize, ProtFlags::READ | ProtFlags::WRITE, flags) };
 }
 
 /// Whether a file or device grants `MAP_SYNC`, tried on its first `len` bytes, which are not touched.

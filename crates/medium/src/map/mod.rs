@@ -11,6 +11,7 @@ mod create;
 mod device;
 mod extents;
 mod filesystem;
+mod holes;
 mod huge;
 mod identity;
 mod kind;

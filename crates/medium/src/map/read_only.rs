@@ -3,7 +3,7 @@
 //! The file is opened and locked for readers, and mapped privately. This process may change its view, as a
 //! recovery does, and each changed page becomes a copy of its own. So the system itself ensures that no byte
 //! of the file changes. Nothing is given back or written to the device, and no instruction makes anything
-//! durable. On a tmpfs, reading a hole takes a page of it all the same.
+//! durable.
 //!
 //! A page that this process has not changed shows later writes of others to the file. So no writer may have
 //! the file meanwhile; the lock ensures that among programs that ask for it. A program that ignores the lock,

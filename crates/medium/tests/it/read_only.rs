@@ -1,8 +1,8 @@
 //! Files that are opened for reading only: writes stay in the process, and readers keep writers out.
 
-use quipu_medium::{Durability, FlushKind, MediumError, MediumKind, Region, Survives};
+use quipu_medium::{Durability, FlushKind, MediumError, MediumKind, Region, Survives, Topology};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const LEN: u64 = 1 << 20;
@@ -83,6 +83,35 @@ fn what_is_written_stays_in_this_process_and_costs_a_page() {
         assert_eq!(fs::metadata(&path).unwrap().mtime_nsec(), changed);
         assert_ne!(open(&path).unwrap().load(8192), 42, "each begins with the file");
     }
+}
+
+#[test]
+fn a_reader_takes_no_page_of_a_file_system_in_memory() {
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+        return println!("skipped: this system has no /dev/shm");
+    };
+    // A part with a hole at its start and one in its middle, and one that is nothing but a hole.
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    let len = 2 * Region::PART_UNIT;
+    for path in [&first, &second] {
+        fs::File::create(path).unwrap().set_len(len).unwrap();
+    }
+    let file = fs::File::options().write(true).open(&first).unwrap();
+    for at in [page(), Region::PART_UNIT + 3 * page() + 5] {
+        file.write_all_at(b"there", at).unwrap();
+    }
+    let blocks = |path| fs::metadata(path).unwrap().blocks();
+    let before = (blocks(&first), blocks(&second));
+    let parts = vec![open(&first).unwrap(), open(&second).unwrap()];
+    let region = Region::join(parts, &Topology::of_machine().unwrap()).unwrap();
+    let mut bytes = vec![1; 2 * len as usize];
+    region.read_racing(0, &mut bytes);
+    for at in [page(), Region::PART_UNIT + 3 * page() + 5] {
+        bytes[at as usize..][..5].iter_mut().zip(b"there").for_each(|(byte, wanted)| *byte -= wanted);
+    }
+    assert!(bytes.iter().all(|byte| *byte == 0));
+    (0..2 * len).step_by(page() as usize).for_each(|at| region.store(at, 7));
+    assert_eq!((blocks(&first), blocks(&second)), before);
 }
 
 /// Bytes of a page of the machine.

@@ -1,10 +1,11 @@
 //! Storage that is set aside for deletions and compaction, so that a full disk is no worse than a full pool.
 //!
 //! A file takes storage as it fills, and a disk may be full long before the pool is. On a full disk, a zone
-//! without storage is of no use. So two free zones have storage at all times: a whole zone for compaction,
-//! which then frees other zones with theirs, and the beginning of another zone for deletions. A released zone
-//! keeps its storage. No table says which zones have some: the file system is asked, since reserving storage
-//! that exists succeeds on a full disk too.
+//! without storage is of no use. So some free zones have storage at all times: a whole zone for compaction,
+//! which then frees other zones with theirs, and the beginning of another zone for deletions. A design whose
+//! compaction moves more at a time [keeps more](Space::keep_zones). A released zone keeps its storage. No
+//! table says which zones have some: the file system is asked, since reserving storage that exists succeeds
+//! on a full disk too.
 //!
 //! In a file on a disk, storage comes in units of 2 MiB ([`quipu_medium::Region::reserve`]). Small zones
 //! share one, and each may be used by its own owner once the unit has storage. A kept zone has all units
@@ -17,9 +18,9 @@ use super::handle::Space;
 use super::zone_pool::ZoneId;
 use crate::sync::SpinLock;
 use quipu_medium::{MediumError, Region};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-const NONE: u32 = u32::MAX;
+const NONE: ZoneId = ZoneId(u32::MAX);
 /// Bytes of the zone that is kept for a deletion: enough for some thousands of tombstones.
 const FOR_DELETIONS: u64 = 64 << 10;
 /// Free zones that a deletion must leave.
@@ -30,12 +31,13 @@ const FOR_A_DELETION: u32 = 1;
 const MOST_ASKED: usize = 256;
 const ASKED_AGAIN: usize = 2;
 
-pub(super) const KEPT: usize = 2;
+/// Zones that are kept with storage, unless a design asks for more.
+const KEPT: usize = 2;
 
-/// Free zones with storage: the first has it for its whole length, for compaction, the second at its
-/// beginning.
+/// Free zones with storage: the last one has it at its beginning, for deletions, the others have it for their
+/// whole length.
 pub(super) struct KeptStorage {
-    zones: [AtomicU32; KEPT],
+    zones: SpinLock<Vec<ZoneId>>,
     /// Zones released so far; and that number, plus one, at the moment when the disk was last found full.
     released: AtomicU64,
     full_at: AtomicU64,
@@ -46,19 +48,20 @@ pub(super) struct KeptStorage {
 impl Default for KeptStorage {
     fn default() -> KeptStorage {
         let (released, full_at) = (AtomicU64::new(0), AtomicU64::new(0));
-        KeptStorage {
-            zones: [const { AtomicU32::new(NONE) }; KEPT],
-            released,
-            full_at,
-            turn: SpinLock::new(()),
-        }
+        let zones = SpinLock::new(vec![NONE; KEPT]);
+        KeptStorage { zones, released, full_at, turn: SpinLock::new(()) }
     }
 }
 
 impl KeptStorage {
+    /// Whether a zone is kept.
+    pub(super) fn has(&self, zone: ZoneId) -> bool {
+        self.has_among(zone, usize::MAX)
+    }
+
     /// Whether a zone is among the first `keeps` kept ones.
-    pub(super) fn has(&self, zone: ZoneId, keeps: usize) -> bool {
-        self.zones[..keeps].iter().any(|kept| kept.load(Ordering::Relaxed) == zone.0)
+    pub(super) fn has_among(&self, zone: ZoneId, keeps: usize) -> bool {
+        self.zones.lock().iter().take(keeps).any(|kept| *kept == zone)
     }
 
     /// Notes that a zone has been released, with its storage.
@@ -100,6 +103,12 @@ impl Search {
 }
 
 impl Space {
+    /// Keeps storage in so many zones from now on, for a design whose deletions leave all but few of them
+    /// free.
+    pub fn keep_zones(&self, count: u32) {
+        self.zones.storage.zones.lock().resize(count as usize, NONE);
+    }
+
     /// Ensures that, of the `leave` zones that must stay free, the kept ones have storage. Returns how many
     /// are kept.
     ///
@@ -110,16 +119,19 @@ impl Space {
             return Ok(0);
         }
         let storage = &self.zones.storage;
-        let (keeps, mut search) = (KEPT.min(leave as usize), storage.search(leave));
-        for (number, kept) in storage.zones[..keeps].iter().enumerate() {
-            if self.is_free(ZoneId(kept.load(Ordering::Relaxed))) {
-                continue;
-            }
-            let len = if number == 0 { self.zone_size() } else { FOR_DELETIONS.min(self.zone_size()) };
+        let keeps = storage.zones.lock().len().min(leave as usize);
+        if self.keeps_storage(leave) {
+            return Ok(keeps);
+        }
+        let kept = storage.zones.lock().clone();
+        let mut search = storage.search(leave);
+        for number in (0..keeps).filter(|number| !self.is_free(kept[*number])) {
+            let is_last = number + 1 == kept.len();
+            let len = if is_last { FOR_DELETIONS.min(self.zone_size()) } else { self.zone_size() };
             // First the last zones, which Get takes last. On a full disk then the first ones, which have been
             // used before.
-            let others = |zone: &ZoneId| self.is_free(*zone) && !storage.has(*zone, KEPT);
-            let last = (0..self.zone_count()).rev().map(ZoneId).filter(others).take(KEPT);
+            let others = |zone: &ZoneId| self.is_free(*zone) && !storage.has(*zone);
+            let last = (0..self.zone_count()).rev().map(ZoneId).filter(others).take(kept.len());
             // Less is wanted now, so zones are tried again.
             search.refused.clear();
             let (mut outcome, mut asked) = (Ok(()), 0);
@@ -130,7 +142,7 @@ impl Space {
                 }
                 outcome = self.back_zone(zone, 0, len);
                 if outcome.is_ok() {
-                    kept.store(zone.0, Ordering::Relaxed);
+                    storage.zones.lock()[number] = zone;
                     break;
                 }
                 search.note_refused(self.region(), offset);
@@ -162,9 +174,8 @@ impl Space {
     /// Whether the storage that is kept in so many free zones was prepared, and is there: until then, a use
     /// that must leave them free takes nothing that came from it.
     pub fn keeps_storage(&self, leave: u32) -> bool {
-        let kept = &self.zones.storage.zones[..KEPT.min(leave as usize)];
-        !self.region().is_sparse()
-            || kept.iter().all(|zone| self.is_free(ZoneId(zone.load(Ordering::Relaxed))))
+        let kept = self.zones.storage.zones.lock();
+        !self.region().is_sparse() || kept.iter().take(leave as usize).all(|zone| self.is_free(*zone))
     }
 
     /// Gives the storage of free zones back to the file system, except the kept storage that deletions and
@@ -178,7 +189,7 @@ impl Space {
         if !self.region().is_sparse() {
             return Ok(0);
         }
-        let is_idle = |zone| self.is_free(zone) && !self.zones.storage.has(zone, KEPT);
+        let is_idle = |zone| self.is_free(zone) && !self.zones.storage.has(zone);
         let mut discarded = 0;
         for range in self.zones.idle_ranges(is_idle) {
             discarded += self.region().discard(range.start, range.end - range.start)?;

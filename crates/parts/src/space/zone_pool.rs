@@ -8,7 +8,7 @@
 use super::error::{Shortage, SpaceError};
 use super::free_list::{FreeList, FreeListKind, Words};
 use super::handle::Space;
-use super::kept_storage::{KEPT, KeptStorage, Search};
+use super::kept_storage::{KeptStorage, Search};
 use super::pool_header::{HEADER_LEN, PoolHeader, ZoneEntry};
 use super::recovery::examine;
 use super::superblock::{ExtentEntry, MAX_EXTENTS, Superblock};
@@ -339,10 +339,10 @@ impl Space {
         // steps, or another Get may take a zone ahead of this search and leave its own behind it.
         for _ in 0..PATIENCE {
             match self.zones.pop(self.region(), node)? {
-                Some(zone) if storage.has(zone, keeps) => skipped.push(zone),
+                Some(zone) if storage.has_among(zone, keeps) => skipped.push(zone),
                 // Beyond the limit of the search, only the kept zones are tried.
                 Some(zone)
-                    if !storage.has(zone, KEPT)
+                    if !storage.has(zone)
                         && (asked >= search.most
                             || search.is_refused(self.region(), self.zone_offset(zone))) =>
                 {

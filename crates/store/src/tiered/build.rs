@@ -116,7 +116,7 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
         };
         let found = find(&mut heap, &mut site)?;
         let (space, testing) = (site.space.clone(), site.options.testing.clone());
-        let reserve_of_moves = slots + 1;
+        let reserve_of_moves = reserve_of_moves(slots);
         let reserve = reserve_of_moves + 2 + space.zone_count() / RESERVE_DIVISOR;
         if matches!(site.how, How::New) && space.zone_count() <= reserve + 1 {
             return Err(Error::no_room_in(&space));
@@ -181,6 +181,11 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
     }
 }
 
+/// Zones that rewriting a memtable of so many takes before it gives any back.
+fn reserve_of_moves(slots: u32) -> u32 {
+    slots + 1
+}
+
 /// Free zones below which room is made ahead of need: half of those that puts use, if there are levels to
 /// dump to, or all but so many.
 fn low_water(zones: u32, reserve: u32, (has_levels, dump_at): (bool, Option<u32>)) -> u32 {
@@ -198,6 +203,7 @@ fn heap_of(site: &Site<'_>, slots: u32) -> Result<ChainHeap, Error> {
     if slots == 0 || places > MEMTABLE.max(space.zone_size()) {
         return Err(refused("the superblock holds a memtable of no release"));
     }
+    space.keep_zones(reserve_of_moves(slots) + 2);
     let is_there =
         |spec: &PoolSpec| space.pool(spec.id).is_some_and(|pool| pool.object_size() == spec.object_size);
     let own = object_pools(&NewPool::of(space));

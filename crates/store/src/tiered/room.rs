@@ -6,7 +6,7 @@ use super::write::Purpose;
 use super::{Session, Tiers, Writer};
 use crate::background::Progress;
 use crate::options::{Merging, Twin};
-use crate::types::error::Error;
+use crate::types::error::{Error, ErrorKind};
 use crate::walk::patience::Patience;
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::InOrder;
@@ -210,6 +210,44 @@ impl<I: InOrder> Tiers<I> {
         })
     }
 
+    /// On a full disk, takes a step of rewriting a memtable that is older than the write, for a deletion that
+    /// met this error. A memtable that is given back keeps its storage, and the copies leave room behind them.
+    /// Returns the error if no memtable gives anything back. The caller holds no lock.
+    #[cold]
+    pub(super) fn win_storage_back(
+        &self,
+        session: &mut Session<I>,
+        older_than: &mut Option<u64>,
+        error: Error,
+    ) -> Result<(), Error> {
+        self.rewriter.stalls.waiting(self.region(), || {
+            self.end(session);
+            let space = self.log.heap().space();
+            let number = match *older_than {
+                Some(number) => number,
+                None => {
+                    self.seal_superseded()?;
+                    *older_than.insert(self.log.heap().clock().draw(space))
+                }
+            };
+            let demand = Demand { least: LEAST, numbers: 0..number };
+            let mut patience = Patience::new(self.region());
+            while !self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))? {
+                // Readers that were here when the last memtable was rewritten will soon have left.
+                let free = space.free_zones();
+                if !(self.rewriter.waits() && patience.lasts()) {
+                    return Err(error);
+                }
+                self.release_all_ripe();
+                if space.free_zones() > free {
+                    break;
+                }
+            }
+            self.release_all_ripe();
+            Ok(())
+        })
+    }
+
     /// A piece of the cleaner's work.
     pub(super) fn clean_ahead(&self) -> Progress {
         assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
@@ -235,7 +273,8 @@ impl<I: InOrder> Tiers<I> {
     pub(super) fn rewrite_all(&self) -> Result<(u64, u64), Error> {
         self.admission.admit()?;
         let before = self.rewriter.done();
-        self.dump_further()?;
+        // Where the levels have no room, rewriting makes some in the pool all the same.
+        self.dump_further().or_else(room)?;
         self.release_all_ripe();
         let space = self.log.heap().space();
         self.sweep_all()?;
@@ -274,5 +313,5 @@ impl<I: InOrder> Tiers<I> {
 
 /// A lack of room is not the error of a writer that helps.
 fn room(error: Error) -> Result<(), Error> {
-    if matches!(error, Error::PoolFull { .. }) { Ok(()) } else { Err(error) }
+    if error.kind() == ErrorKind::Room { Ok(()) } else { Err(error) }
 }

@@ -8,7 +8,7 @@ use crate::options::{Granted, Twin};
 use crate::types::batch::WriteBatch;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
-use quipu_medium::Node;
+use quipu_medium::{MediumError, Node};
 use quipu_parts::commit::ring::Place;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::{CHUNK_HEADER, RecordFound, Supply, Written};
@@ -220,10 +220,16 @@ impl<I: InOrder> Tiers<I> {
         mut write: impl FnMut(&Self, &mut Session<I>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.relieve(session)?;
+        let mut older_than = None;
         loop {
             match write(self, session) {
-                // A full disk has no more room when zones are free.
                 Err(error @ Error::PoolFull { .. }) => self.make_room(session, purpose.get(), error)?,
+                // A put that made room on a full disk would take what deletions need.
+                Err(error @ Error::Medium(MediumError::DiskFull { .. }))
+                    if purpose.get() == Purpose::Delete =>
+                {
+                    self.win_storage_back(session, &mut older_than, error)?;
+                }
                 done => return done,
             }
         }
