@@ -18,7 +18,7 @@ use super::handle::Space;
 use super::zone_pool::ZoneId;
 use crate::sync::SpinLock;
 use quipu_medium::{MediumError, Region};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const NONE: ZoneId = ZoneId(u32::MAX);
 /// Bytes of the zone that is kept for a deletion: enough for some thousands of tombstones.
@@ -38,6 +38,8 @@ const KEPT: usize = 2;
 /// whole length.
 pub(super) struct KeptStorage {
     zones: SpinLock<Vec<ZoneId>>,
+    /// This handle has looked for what an earlier one has kept.
+    has_looked: AtomicBool,
     /// Zones released so far; and that number, plus one, at the moment when the disk was last found full.
     released: AtomicU64,
     full_at: AtomicU64,
@@ -49,7 +51,7 @@ impl Default for KeptStorage {
     fn default() -> KeptStorage {
         let (released, full_at) = (AtomicU64::new(0), AtomicU64::new(0));
         let zones = SpinLock::new(vec![NONE; KEPT]);
-        KeptStorage { zones, released, full_at, turn: SpinLock::new(()) }
+        KeptStorage { zones, has_looked: AtomicBool::new(false), released, full_at, turn: SpinLock::new(()) }
     }
 }
 
@@ -62,6 +64,12 @@ impl KeptStorage {
     /// Whether a zone is among the first `keeps` kept ones.
     pub(super) fn has_among(&self, zone: ZoneId, keeps: usize) -> bool {
         self.zones.lock().iter().take(keeps).any(|kept| *kept == zone)
+    }
+
+    /// Bytes of storage in the kept zone of this number.
+    fn len_kept(&self, number: usize, zone_size: u64) -> u64 {
+        let is_last = number + 1 == self.zones.lock().len();
+        if is_last { FOR_DELETIONS.min(zone_size) } else { zone_size }
     }
 
     /// Notes that a zone has been released, with its storage.
@@ -120,14 +128,16 @@ impl Space {
         }
         let storage = &self.zones.storage;
         let keeps = storage.zones.lock().len().min(leave as usize);
+        if !storage.has_looked.swap(true, Ordering::Relaxed) {
+            self.find_kept_storage();
+        }
         if self.keeps_storage(leave) {
             return Ok(keeps);
         }
         let kept = storage.zones.lock().clone();
         let mut search = storage.search(leave);
         for number in (0..keeps).filter(|number| !self.is_free(kept[*number])) {
-            let is_last = number + 1 == kept.len();
-            let len = if is_last { FOR_DELETIONS.min(self.zone_size()) } else { self.zone_size() };
+            let len = storage.len_kept(number, self.zone_size());
             // First the last zones, which Get takes last. On a full disk then the first ones, which have been
             // used before.
             let others = |zone: &ZoneId| self.is_free(*zone) && !storage.has(*zone);
@@ -160,6 +170,20 @@ impl Space {
             }
         }
         Ok(keeps)
+    }
+
+    /// Finds the storage that an earlier handle has kept, where that looked first for zones. This one may have
+    /// a use that takes them before it has kept any.
+    fn find_kept_storage(&self) {
+        let storage = &self.zones.storage;
+        let count = storage.zones.lock().len();
+        let free = (0..self.zone_count()).rev().map(ZoneId).filter(|zone| self.is_free(*zone)).take(count);
+        for (number, zone) in free.enumerate() {
+            if self.back_zone(zone, 0, storage.len_kept(number, self.zone_size())).is_err() {
+                break;
+            }
+            storage.zones.lock()[number] = zone;
+        }
     }
 
     /// Keeps storage anew in so many free zones where somebody has taken it, if the disk has some.

@@ -24,6 +24,16 @@ const LEAST_BEFORE_DUMPS: u64 = 2;
 /// Microseconds between two looks at room that another thread makes by a dump.
 const BY_ANOTHER: u64 = 500;
 
+/// What a deletion that found the disk full rewrites to win storage back.
+pub(super) struct StorageSearch<'s> {
+    /// Memtables with lower numbers.
+    older_than: u64,
+    has_sealed: bool,
+    /// Zones that anybody had freed by rewriting when this began.
+    freed: u64,
+    patience: Patience<'s>,
+}
+
 /// The outcome of a step of dumps.
 pub(super) enum Dumped {
     /// Something was dumped, or rewritten.
@@ -210,38 +220,49 @@ impl<I: InOrder> Tiers<I> {
         })
     }
 
-    /// On a full disk, takes a step of rewriting a memtable that is older than the write, for a deletion that
+    /// On a full disk, takes a step of rewriting memtables that are older than the write, for a deletion that
     /// met this error. A memtable that is given back keeps its storage, and the copies leave room behind them.
     /// Returns the error if no memtable gives anything back. The caller holds no lock.
     #[cold]
-    pub(super) fn win_storage_back(
-        &self,
+    pub(super) fn win_storage_back<'s>(
+        &'s self,
         session: &mut Session<I>,
-        older_than: &mut Option<u64>,
+        search: &mut Option<StorageSearch<'s>>,
         error: Error,
     ) -> Result<(), Error> {
         self.rewriter.stalls.waiting(self.region(), || {
             self.end(session);
             let space = self.log.heap().space();
-            let number = match *older_than {
-                Some(number) => number,
-                None => {
-                    self.seal_superseded()?;
-                    *older_than.insert(self.log.heap().clock().draw(space))
-                }
+            let begin = || StorageSearch {
+                older_than: self.log.heap().clock().draw(space),
+                has_sealed: false,
+                freed: self.rewriter.done().zones,
+                patience: Patience::new(self.region()),
             };
-            let demand = Demand { least: LEAST, numbers: 0..number };
-            let mut patience = Patience::new(self.region());
-            while !self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))? {
-                // Readers that were here when the last memtable was rewritten will soon have left.
-                let free = space.free_zones();
-                if !(self.rewriter.waits() && patience.lasts()) {
-                    return Err(error);
+            let search = search.get_or_insert_with(begin);
+            let free = space.free_zones();
+            loop {
+                let demand = Demand { least: LEAST, numbers: 0..search.older_than };
+                if self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))? {
+                    break;
                 }
                 self.release_all_ripe();
                 if space.free_zones() > free {
                     break;
                 }
+                if !search.has_sealed {
+                    search.has_sealed = true;
+                    self.seal_superseded()?;
+                } else if !search.patience.lasts() {
+                    return Err(error);
+                } else if self.rewriter.done().zones != search.freed {
+                    // Others have moved records to younger memtables, and have taken the room.
+                    search.older_than = self.log.heap().clock().draw(space);
+                    (search.has_sealed, search.freed) = (false, self.rewriter.done().zones);
+                } else if !self.rewriter.waits() {
+                    return Err(error);
+                }
+                // Readers that were here when the last memtable was rewritten will soon have left.
             }
             self.release_all_ripe();
             Ok(())

@@ -220,7 +220,7 @@ impl<I: InOrder> Tiers<I> {
         mut write: impl FnMut(&Self, &mut Session<I>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.relieve(session)?;
-        let mut older_than = None;
+        let mut search = None;
         loop {
             match write(self, session) {
                 Err(error @ Error::PoolFull { .. }) => self.make_room(session, purpose.get(), error)?,
@@ -228,7 +228,7 @@ impl<I: InOrder> Tiers<I> {
                 Err(error @ Error::Medium(MediumError::DiskFull { .. }))
                     if purpose.get() == Purpose::Delete =>
                 {
-                    self.win_storage_back(session, &mut older_than, error)?;
+                    self.win_storage_back(session, &mut search, error)?;
                 }
                 done => return done,
             }

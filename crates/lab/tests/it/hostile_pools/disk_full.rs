@@ -90,7 +90,7 @@ impl<'a> SmallDisk<'a> {
         let succeeds = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
         let mut mount = Command::new("mount");
         let mounted = match kind {
-            Kind::Tmpfs => succeeds(mount.args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(folder)),
+            Kind::Tmpfs => succeeds(mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(folder)),
             Kind::Ext4(block) => {
                 std::fs::File::create(image).unwrap().set_len(24 << 20).unwrap();
                 succeeds(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0", "-b", block]).arg(image))
@@ -107,9 +107,10 @@ impl Drop for SmallDisk<'_> {
     }
 }
 
-const DESIGNS: [(Design, NodePlace); 5] = [
+const DESIGNS: [(Design, NodePlace); 6] = [
     (Design::QUIPU, NodePlace::Dram),
     (Design::NSTORE, NodePlace::Dram),
+    (Design::XP, NodePlace::Dram),
     (Design::VIPER, NodePlace::Dram),
     (Design::VIPER, NodePlace::Pm),
     (Design::VIPER_PACMAN, NodePlace::Dram),
@@ -152,8 +153,10 @@ fn on_a_small_file_system_of(design: Design, nodes: NodePlace, kind: Kind) {
     };
     std::fs::write(&filler, vec![1; len]).unwrap();
     let path = folder.path().join("pool");
-    // Many more zones than are asked for storage before a put is refused.
-    let mut options = options().design(design).size(128 << 20).zone_size(64 << 10);
+    // Many more zones than are asked for storage before a put is refused. `xp` keeps storage for a memtable,
+    // which is a part of the pool.
+    let size = if design == Design::XP { 32 << 20 } else { 128 << 20 };
+    let mut options = options().design(design).size(size).zone_size(64 << 10);
     options.offset_map.nodes = nodes;
     let mut store = Store::create(&path, &options).unwrap();
     let mut contents = Contents::new();
