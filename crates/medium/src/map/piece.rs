@@ -34,11 +34,14 @@ pub(crate) struct Backing {
     path: PathBuf,
     /// Of a file on a disk. Memory and persistent memory give each page its storage by itself.
     storage: Option<Storage>,
+    /// Whether it lies on a file system in memory.
+    is_in_memory: bool,
 }
 
 impl Backing {
     pub(crate) fn new(kind: BackingKind, file: File, path: &Path) -> Backing {
-        Backing { kind, file, path: path.to_owned(), storage: None }
+        let is_in_memory = kind != BackingKind::Device && is_tmpfs(&file).unwrap_or(false);
+        Backing { kind, file, path: path.to_owned(), storage: None, is_in_memory }
     }
 
     /// A file on a disk, written to, of `len` bytes.
@@ -98,7 +101,7 @@ impl Piece {
 
     /// See [`crate::Region::reads_take_storage`].
     pub(super) fn reads_take_storage(&self) -> bool {
-        self.file().is_some_and(|file| is_tmpfs(file).unwrap_or(false))
+        self.backing.as_ref().is_some_and(|backing| backing.is_in_memory)
     }
 
     /// See [`crate::Region::give_name`].

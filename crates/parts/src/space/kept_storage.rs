@@ -63,7 +63,7 @@ impl KeptStorage {
 
     /// Whether a zone is among the first `keeps` kept ones.
     pub(super) fn has_among(&self, zone: ZoneId, keeps: usize) -> bool {
-        self.zones.lock().iter().take(keeps).any(|kept| *kept == zone)
+        keeps > 0 && self.zones.lock().iter().take(keeps).any(|kept| *kept == zone)
     }
 
     /// Bytes of storage in the kept zone of this number.
@@ -114,7 +114,9 @@ impl Space {
     /// Keeps storage in so many zones from now on, for a design whose deletions leave all but few of them
     /// free.
     pub fn keep_zones(&self, count: u32) {
-        self.zones.storage.zones.lock().resize(count as usize, NONE);
+        if self.region().is_sparse() {
+            self.zones.storage.zones.lock().resize(count as usize, NONE);
+        }
     }
 
     /// Ensures that, of the `leave` zones that must stay free, the kept ones have storage. Returns how many
@@ -198,8 +200,8 @@ impl Space {
     /// Whether the storage that is kept in so many free zones was prepared, and is there: until then, a use
     /// that must leave them free takes nothing that came from it.
     pub fn keeps_storage(&self, leave: u32) -> bool {
-        let kept = self.zones.storage.zones.lock();
-        !self.region().is_sparse() || kept.iter().take(leave as usize).all(|zone| self.is_free(*zone))
+        let is_kept = |zone: &ZoneId| self.is_free(*zone);
+        !self.region().is_sparse() || self.zones.storage.zones.lock().iter().take(leave as usize).all(is_kept)
     }
 
     /// Gives the storage of free zones back to the file system, except the kept storage that deletions and

@@ -342,9 +342,8 @@ impl Space {
                 Some(zone) if storage.has_among(zone, keeps) => skipped.push(zone),
                 // Beyond the limit of the search, only the kept zones are tried.
                 Some(zone)
-                    if !storage.has(zone)
-                        && (asked >= search.most
-                            || search.is_refused(self.region(), self.zone_offset(zone))) =>
+                    if (asked >= search.most || search.is_refused(self.region(), self.zone_offset(zone)))
+                        && !storage.has(zone) =>
                 {
                     skipped.push(zone);
                 }

@@ -294,8 +294,11 @@ impl<I: InOrder> Tiers<I> {
     pub(super) fn rewrite_all(&self) -> Result<(u64, u64), Error> {
         self.admission.admit()?;
         let before = self.rewriter.done();
-        // Where the levels have no room, rewriting makes some in the pool all the same.
-        self.dump_further().or_else(room)?;
+        match self.dump_further() {
+            // Rewriting makes room in the pool, also where the levels have none.
+            Err(error) if is_of_a_full_disk(&error) => {}
+            done => done?,
+        }
         self.release_all_ripe();
         let space = self.log.heap().space();
         self.sweep_all()?;
@@ -330,6 +333,10 @@ impl<I: InOrder> Tiers<I> {
         }
         Ok(())
     }
+}
+
+fn is_of_a_full_disk(error: &Error) -> bool {
+    error.kind() == ErrorKind::Room && !matches!(error, Error::PoolFull { .. })
 }
 
 /// A lack of room is not the error of a writer that helps.

@@ -122,9 +122,9 @@ impl Nlog<'_> {
 
     /// The header of a file. If there is none, its last life has durably ended.
     fn header_in_use(self, zone: ZoneId) -> Option<(SegmentHeader, LifeKey)> {
-        // A free zone may have given its storage back, and even a read may need some of a full disk.
-        let is_free = self.heap.space().is_free(zone);
-        let proved = if is_free { None } else { self.heap.proved_header(zone) };
+        // A free zone may have given its storage back.
+        let is_hole = self.heap.region().reads_take_storage() && self.heap.space().is_free(zone);
+        let proved = if is_hole { None } else { self.heap.proved_header(zone) };
         if proved.is_none() {
             // A cleaner that frees the file takes the proof away before that is durable.
             self.heap.wait_for_ends();
