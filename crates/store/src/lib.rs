@@ -77,6 +77,7 @@ pub mod internals {
     pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
     pub use quipu_parts::index::buckets::BucketSettings;
     pub use quipu_parts::index::cceh::CcehSettings;
+    pub use quipu_parts::record::shown_key;
     pub use quipu_parts::space::FreeListKind as FreeList;
 }
 

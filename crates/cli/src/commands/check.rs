@@ -5,6 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::leftover::Unnamed;
 use crate::output::{self, Bar, counted};
 use crate::pool;
+use quipu::internals::shown_key;
 use quipu::{
     CheckReport, DamagedPlace, Design, Error, ErrorKind, Instead, Levels, LostKey, Options, RecoveryReport,
     SalvageReport, Store,
@@ -266,15 +267,6 @@ fn lost_objects(keys: &[LostKey]) -> Vec<Value> {
     keys.iter().map(object).collect()
 }
 
-/// A key for people: one that is long, or that damage has made long, would fill the screen.
-fn shortened(key: &[u8]) -> String {
-    const SHOWN: usize = 60;
-    match key.get(..SHOWN) {
-        Some(begin) if key.len() > SHOWN => format!("{}... ({} bytes)", begin.escape_ascii(), key.len()),
-        _ => key.escape_ascii().to_string(),
-    }
-}
-
 fn lost_lines(keys: &[LostKey]) -> Vec<String> {
     let line = |lost: &LostKey| {
         let instead = match lost.instead {
@@ -282,7 +274,7 @@ fn lost_lines(keys: &[LostKey]) -> Vec<String> {
             Instead::OlderValue => "an older value stands for it",
             Instead::DeletedValue => "it had been deleted, and the value before that is back",
         };
-        format!("lost: the latest record of {}; {instead}", shortened(&lost.key))
+        format!("lost: the latest record of {}; {instead}", shown_key(&lost.key))
     };
     let mut lines: Vec<String> = keys.iter().take(LISTED).map(line).collect();
     if keys.len() > LISTED {

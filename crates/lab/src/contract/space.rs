@@ -9,7 +9,7 @@ pub(super) fn a_pool_is_written_to_for_ever(fixture: &Fixture) -> Outcome {
     let mut expected = Contents::new();
     let mut client = store.client();
     let keys = 2_700u64;
-    let rounds = fixture.scaled(60_000, 6_000) as u64;
+    let rounds = fixture.scaled(30_000, 6_000) as u64;
     for round in 0..rounds {
         let key = (round * round % keys).to_le_bytes();
         put(&mut client, &mut expected, key.to_vec(), round, 900 + (round % 200) as usize)?;
@@ -23,7 +23,7 @@ pub(super) fn deleted_keys_stay_away_and_their_space_comes_back(fixture: &Fixtur
     let mut store = fixture.create()?;
     let mut expected = Contents::new();
     let empty = store.stats().free_zones;
-    for round in 0..fixture.scaled(30, 6) as u64 {
+    for round in 0..fixture.scaled(18, 6) as u64 {
         let mut client = store.client();
         for number in 0..400u64 {
             let key = (number % 40).to_le_bytes();
@@ -62,7 +62,7 @@ pub(super) fn deleted_keys_stay_away_and_their_space_comes_back(fixture: &Fixtur
 pub(super) fn threads_share_a_pool_that_is_nearly_full(fixture: &Fixture) -> Outcome {
     const THREADS: usize = 3;
     let mut store = fixture.create()?;
-    let rounds = fixture.scaled(12_000, 1_000) as u64;
+    let rounds = fixture.scaled(6_000, 1_000) as u64;
     let key_of = |thread: usize, round: u64| [thread as u64, round * 7 % 800].map(u64::to_le_bytes).concat();
     fixture.in_parallel(THREADS, |thread| {
         let mut client = store.client();

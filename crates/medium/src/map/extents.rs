@@ -96,8 +96,11 @@ fn rewrite(file: &File, bytes: Range<u64>) -> Result<(), Errno> {
 
 /// Whether any block of the file is shared. `false` if its file system does not tell: then it has no copies
 /// that share blocks, or no promise about a full disk.
-pub(super) fn shares_blocks(file: &File) -> bool {
-    walk(file, 0..u64::MAX, |_, flags| flags & SHARED == 0).is_ok_and(|all| !all)
+pub(super) fn shares_blocks(file: &File) -> Result<bool, Errno> {
+    match walk(file, 0..u64::MAX, |_, flags| flags & SHARED == 0) {
+        Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS) => Ok(false),
+        heard_of_all => heard_of_all.map(|all| !all),
+    }
 }
 
 /// The shared parts of a range.

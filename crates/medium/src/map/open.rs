@@ -178,14 +178,14 @@ pub(super) fn attach(
     if chosen == MediumKind::Dram && !tmpfs {
         return Err(no_memory(path, &mount));
     }
-    let base = map_shared(&file, len, false).map_err(|error| MediumError::io("map", path, error))?;
     let statement =
         if tmpfs { Statement::memory_file(chosen) } else { Statement::file(&mount.kind, is_in_place(&file)) };
     let backing = if tmpfs {
         Backing::new(BackingKind::File, file, path)
     } else {
-        Backing::on_disk(file, path, metadata.len())
+        Backing::on_disk(file, path, metadata.len())?
     };
+    let base = map_shared(backing.file(), len, false).map_err(|error| MediumError::io("map", path, error))?;
     let mapping = Mapping::of(backing, len, base, statement, device.as_ref());
     if tmpfs {
         mapping.advise(Advice::LinuxHugepage);

@@ -3,6 +3,7 @@
 use super::filesystem::{is_tmpfs, parent};
 use super::identity::FileIdentity;
 use super::kind::MediumKind;
+use super::limit::check_file_limit;
 use super::storage::{Storage, UNIT};
 use crate::error::MediumError;
 use crate::node::{Node, Span};
@@ -44,10 +45,17 @@ impl Backing {
         Backing { kind, file, path: path.to_owned(), storage: None, is_in_memory }
     }
 
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// A file on a disk, written to, of `len` bytes.
-    pub(crate) fn on_disk(file: File, path: &Path, len: u64) -> Backing {
-        let storage = Some(Storage::of(&file, len));
-        Backing { storage, ..Backing::new(BackingKind::File, file, path) }
+    pub(crate) fn on_disk(file: File, path: &Path, len: u64) -> Result<Backing, MediumError> {
+        // Words are changed by writes, and one beyond the limit ends the process, also within the file.
+        check_file_limit(path, len)?;
+        let storage = Storage::of(&file, len);
+        let storage = Some(storage.map_err(|error| MediumError::io("list the blocks of", path, error))?);
+        Ok(Backing { storage, ..Backing::new(BackingKind::File, file, path) })
     }
 }
 

@@ -41,14 +41,14 @@ pub(super) struct Storage {
 
 impl Storage {
     /// The units of a file of `len` bytes, of which nothing is known.
-    pub(super) fn of(file: &File, len: u64) -> Storage {
+    pub(super) fn of(file: &File, len: u64) -> Result<Storage, Errno> {
         let words = len.div_ceil(UNIT).div_ceil(u64::BITS.into());
-        Storage {
+        Ok(Storage {
             len,
             known: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            shares: extents::shares_blocks(file),
+            shares: extents::shares_blocks(file)?,
             copying: Mutex::new(()),
-        }
+        })
     }
 
     fn bit(&self, unit: u64) -> (&AtomicU64, u64) {
@@ -58,6 +58,12 @@ impl Storage {
     fn is_known(&self, unit: u64) -> bool {
         let (word, bit) = self.bit(unit);
         word.load(Ordering::Acquire) & bit != 0
+    }
+
+    fn note(&self, units: Range<u64>) {
+        for (word, bit) in units.map(|unit| self.bit(unit)) {
+            word.fetch_or(bit, Ordering::AcqRel);
+        }
     }
 
     fn forget(&self, units: Range<u64>) {
@@ -93,10 +99,8 @@ impl Storage {
             let run = unit..(unit + 1..end).find(|next| self.is_known(*next)).unwrap_or(end);
             let bytes = self.bytes(&run);
             self.allocate(file, &bytes).map_err(|error| (error, bytes.end - bytes.start))?;
-            for (word, bit) in run.clone().map(|unit| self.bit(unit)) {
-                word.fetch_or(bit, Ordering::AcqRel);
-            }
             unit = run.end;
+            self.note(run);
         }
         Ok(())
     }
@@ -122,6 +126,7 @@ impl Storage {
         let unknown = (bytes.start / UNIT..bytes.end.div_ceil(UNIT)).filter(|unit| !self.is_known(*unit));
         for unit in unknown {
             extents::unshare(file, &self.bytes(&(unit..unit + 1)))?;
+            self.note(unit..unit + 1);
         }
         Ok(())
     }

@@ -10,6 +10,7 @@
 mod certify;
 mod codec;
 mod layout;
+mod shown;
 mod view;
 
 pub(crate) use certify::mix;
@@ -19,4 +20,5 @@ pub use layout::{
     COPY, Content, EXPIRES, EXPIRY_FIELD, HEADER, HINT_BITS, Header, Kind, LEADING, LEADING_FIELD, LENGTHS,
     PARENT, format_table, padded,
 };
+pub use shown::shown_key;
 pub use view::{RecordError, RecordView};

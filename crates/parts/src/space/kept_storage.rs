@@ -115,7 +115,11 @@ impl Space {
     /// free.
     pub fn keep_zones(&self, count: u32) {
         if self.region().is_sparse() {
-            self.zones.storage.zones.lock().resize(count as usize, NONE);
+            let mut zones = self.zones.storage.zones.lock();
+            // The last one has less than the others, and is another one now.
+            zones.pop();
+            zones.resize(count as usize, NONE);
+            self.zones.storage.has_looked.store(false, Ordering::Relaxed);
         }
     }
 

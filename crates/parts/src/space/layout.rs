@@ -228,6 +228,8 @@ pub(super) fn verify(superblock: &Superblock) -> Result<(), SpaceError> {
         ranges.push(start..end.unwrap_or(0));
     }
     rule(u64::from(superblock.zone_count()) == zones, "the extents do not add up to the number of zones")?;
+    let is_inside = |range: &Range<u64>| range.end <= superblock.pool_len();
+    rule(ranges.iter().all(is_inside), "something lies behind the end of the pool")?;
     ranges.sort_by_key(|range| range.start);
     rule(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start), "two parts of the pool overlap")
 }

@@ -33,8 +33,7 @@ const MAGIC: [u8; 8] = *b"QUIPU\r\n\x1a";
 const THIRD_MAGIC: [u8; 8] = *b"QUIPU3RD";
 /// The third copy stands nowhere behind this.
 pub(super) const THIRD_COPY_AT_MOST: u64 = 1 << 20;
-/// The ceiling of the clock in a superblock that is read from the third copy: higher than any run draws, and
-/// low enough that few other bytes look like a number below it.
+/// The ceiling of the clock in the third copy: higher than any run draws, and low enough that few other bytes look like a number below it.
 const UNKNOWN_CEILING: u64 = 1 << 44;
 const STATE_CLEAN: u32 = 1;
 const STATE_UNCLEAN: u32 = 2;
@@ -396,9 +395,7 @@ pub(super) fn described(region: &Region) -> Result<(Found, Option<SpaceError>), 
 
 /// Looks for the third copy, whose place depends on the length that the pool was created with.
 fn third(region: &Region) -> Option<Superblock> {
-    let mut superblock = places_of_third(region).find_map(|at| third_at(region, at))?;
-    superblock.clock_ceiling.set(UNKNOWN_CEILING);
-    Some(superblock)
+    places_of_third(region).find_map(|at| third_at(region, at))
 }
 
 fn places_of_third(region: &Region) -> impl Iterator<Item = u64> {
@@ -424,9 +421,19 @@ pub(super) fn has_third(region: &Region, superblock: &Superblock) -> bool {
         && third_at(region, at).is_some_and(|third| third.secret == superblock.secret)
 }
 
-/// Writes the third copy of a pool. A fence follows.
+/// Writes the third copy of a pool: what never changes. Nothing that a later run changes may be believed of
+/// it, so it is of no run, of no file, and unclean. A fence follows.
 pub(super) fn write_third(region: &Region, superblock: &Superblock) {
     let mut copy = superblock.clone();
+    copy.generation.set(0);
+    copy.set_clean(false);
+    copy.clock_ceiling.set(UNKNOWN_CEILING);
+    copy.run.set(0);
+    copy.boot_id = [0; _];
+    (copy.zones_digest, copy.headers_digest) = (U64::ZERO, U64::ZERO);
+    copy.checkpoint = CheckpointEntry::new_zeroed();
+    (copy.expiry_mark, copy.keys) = (U64::ZERO, U64::ZERO);
+    copy.file = FileEntry::default();
     copy.magic = THIRD_MAGIC;
     copy.checksum.set(copy.expected_checksum());
     region.write_nt(superblock.third_copy.get(), copy.as_bytes());

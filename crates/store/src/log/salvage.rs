@@ -61,9 +61,11 @@ pub(crate) fn salvage<I: Index>(
     spine.drop_tombstones()?;
     let (guard, mut into) = (session.pin(), into.clone().session(None));
     let mut batch = Batch::default();
-    let mut keys = 0;
+    let (mut keys, mut expired) = (0, 0);
     while let Some(record) = spine.next_record(&guard, &mut batch)? {
-        if !spine.has_expired(&record) {
+        if spine.has_expired(&record) {
+            expired += 1;
+        } else {
             let value = spine.value(&guard, &record)?;
             match record.expires {
                 0 => into.put(record.key, &value)?,
@@ -72,9 +74,9 @@ pub(crate) fn salvage<I: Index>(
             keys += 1;
         }
     }
-    // Without an index of that time, the keys of a closed pool are counted; those that are back count too.
+    // Without an index of that time, the keys of a closed pool are counted. It had expired ones too.
     let back = lost.iter().filter(|lost| lost.instead == Instead::DeletedValue).count() as u64;
-    let missing = missing.or_else(|| Some(at_close?.saturating_sub(keys - back.min(keys))));
+    let missing = missing.or_else(|| Some((at_close? + back).saturating_sub(keys + expired)));
     findings.damage.extend(places_of(wrong));
     findings.damage.sort_by_key(|place| place.offset);
     Ok(SalvageReport { keys, damage: Damage { places: findings.damage }, missing, lost })

@@ -95,7 +95,8 @@ pub(super) fn recover<I: Index>(
 ) -> Result<RecoveryReport, Error> {
     let Existing { holes, found: mut space, progress } = pool;
     if holes != Holes::AreDamage {
-        return Err(Error::Unsupported { what: crate::engine::NO_SALVAGE });
+        // Each record names the one before, and nothing tells which are gone.
+        damaged_at(vec![DamagedPlace::after_a_crash(spine.heap.space())])?;
     }
     let zones = spine.heap.space().committed_zones();
     let mut findings: Found = spine.scan_zones(&zones, threads, progress, |guard, shard, zone, found| {

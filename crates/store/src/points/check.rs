@@ -4,7 +4,7 @@ use super::{Batch, Core, reference_of};
 use crate::types::error::{DamagedPlace, Error};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::Index;
-use quipu_parts::record::{Kind, RecordView};
+use quipu_parts::record::{Kind, RecordView, shown_key};
 use quipu_parts::space::SpaceError;
 use std::collections::HashSet;
 
@@ -87,5 +87,5 @@ pub(crate) fn place_of(error: Error) -> DamagedPlace {
 
 /// The key of a record, for people.
 pub(crate) fn name(record: &RecordView<'_>) -> String {
-    format!("the key {}", record.key.escape_ascii())
+    format!("the key {}", shown_key(record.key))
 }

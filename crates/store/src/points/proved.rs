@@ -13,7 +13,7 @@ use super::{Core, Located, reference_of};
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
-use quipu_parts::record::{Kind, RecordView};
+use quipu_parts::record::{Kind, RecordView, shown_key};
 
 impl<I: Index> Core<I> {
     /// The record that the index holds for a key, proved with its value.
@@ -73,7 +73,7 @@ impl<I: Index> Core<I> {
         let what = match key {
             // Nothing of the record is legible.
             [] => "a record that the index names".to_owned(),
-            _ => format!("the record that the index names for the key {}", key.escape_ascii()),
+            _ => format!("the record that the index names for the key {}", shown_key(key)),
         };
         Error::damaged(what, self.place_of(word).unwrap_or_default(), 0)
     }

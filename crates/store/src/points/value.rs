@@ -4,7 +4,7 @@ use super::Core;
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::Index;
-use quipu_parts::record::RecordView;
+use quipu_parts::record::{RecordView, shown_key};
 use std::borrow::Cow;
 
 impl<I: Index> Core<I> {
@@ -38,7 +38,7 @@ impl<I: Index> Core<I> {
         // SAFETY: the index named the head while the guard was pinned, which keeps the value's zones from
         // reuse.
         value.and_then(|value| unsafe { value.read(out) }).ok_or_else(|| {
-            let what = format!("the large value of the key {}", record.key.escape_ascii());
+            let what = format!("the large value of the key {}", shown_key(record.key));
             let zone = value.and_then(|value| value.first_zone());
             let offset = zone.map_or(0, |zone| self.heap.space().zone_offset(zone));
             let len = value.map_or(0, |value| value.value_len());

@@ -124,10 +124,7 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     refuse_number(spine.heap.space(), findings.highest)?;
     if holes == Holes::AreLost {
         // Nothing in a page proves its records, so lost ones could not be found.
-        let what =
-            "after a crash of the operating system, which its durability does not cover, the pool".into();
-        let len = spine.region().len();
-        findings.damage.push(DamagedPlace { what, offset: 0, len });
+        findings.damage.push(DamagedPlace::after_a_crash(spine.heap.space()));
     }
     damaged_at(all_damage(spine.heap.space(), std::mem::take(&mut findings.damage)))?;
     spine.heap.clock().pass(findings.highest);

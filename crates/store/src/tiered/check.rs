@@ -8,7 +8,7 @@ use crate::types::reports::CheckReport;
 use crate::walk::proof::damage_of_space;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::{InOrder, Key};
-use quipu_parts::record::Kind;
+use quipu_parts::record::{Kind, shown_key};
 use quipu_parts::versions::{Look, Noted, RangeTombstone};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -73,7 +73,7 @@ pub(super) fn check<I: InOrder>(
         };
         let later = forgotten.get(&(subtable, key.clone()));
         if !ranges.iter().any(deletes) && later.is_none_or(|later: &u64| *later < number) {
-            let what = format!("the index does not name the record of the key {}", key.escape_ascii());
+            let what = format!("the index does not name the record of the key {}", shown_key(&key));
             complain(what, heap.resolve(reference), 0);
         }
     }

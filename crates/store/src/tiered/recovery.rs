@@ -78,9 +78,7 @@ pub(super) fn recover(
     let mut places = Vec::new();
     if pool.holes == Holes::AreLost {
         // Of an item that is lost in part, the rest would have to go, and all items behind it.
-        let what =
-            "after a crash of the operating system, which its durability does not cover, the pool".into();
-        places.push(DamagedPlace { what, offset: 0, len: space.region().len() });
+        places.push(DamagedPlace::after_a_crash(&space));
     }
     heap.recover(anchor, |survey: &Survey| {
         refuse_number(&space, survey.highest)?;

@@ -106,6 +106,11 @@ impl LevelsLeft {
         self.of_tables.is_empty()
     }
 
+    /// Whether nothing of them is known to be gone.
+    pub(super) fn are_whole(&self) -> bool {
+        self.wrong.is_empty()
+    }
+
     /// The damage that has been met.
     pub(super) fn places(self) -> impl Iterator<Item = DamagedPlace> {
         self.wrong.into_iter().map(|what| DamagedPlace { what, offset: 0, len: 0 })

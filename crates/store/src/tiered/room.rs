@@ -24,7 +24,7 @@ const LEAST_BEFORE_DUMPS: u64 = 2;
 /// Microseconds between two looks at room that another thread makes by a dump.
 const BY_ANOTHER: u64 = 500;
 
-/// What a deletion that found the disk full rewrites to win storage back.
+/// What a write that found the disk full rewrites to win storage back.
 pub(super) struct StorageSearch<'s> {
     /// Memtables with lower numbers.
     older_than: u64,
@@ -220,9 +220,9 @@ impl<I: InOrder> Tiers<I> {
         })
     }
 
-    /// On a full disk, takes a step of rewriting memtables that are older than the write, for a deletion that
-    /// met this error. A memtable that is given back keeps its storage, and the copies leave room behind them.
-    /// Returns the error if no memtable gives anything back. The caller holds no lock.
+    /// On a full disk, takes a step of rewriting memtables that are older than a write that met this error. A
+    /// memtable that is given back keeps its storage, and the copies leave room behind them. Returns the error
+    /// if no memtable gives anything back. The caller holds no lock.
     #[cold]
     pub(super) fn win_storage_back<'s>(
         &'s self,

@@ -65,10 +65,11 @@ pub(super) fn salvage<I: InOrder + Imaged>(
     }
     retired.defer(&guard);
     let latest = legible(tiers, &holes);
-    let (mut keys, mut below) = (0, BTreeMap::new());
+    let (mut keys, mut expired, mut below) = (0, 0, BTreeMap::new());
     for (nth, table) in tables.iter().enumerate() {
         let mut session = session(table, into)?;
-        keys += copy(tiers, &guard, table, &mut session)?;
+        let copied = copy(tiers, &guard, table, &mut session)?;
+        (keys, expired) = (keys + copied.keys, expired + copied.expired);
         let own = table.subtable.created;
         let mut note = |record: &LevelRecord, is_value| {
             let is_sought = |subtable| latest.contains_key(&(record.key.clone(), subtable));
@@ -83,9 +84,12 @@ pub(super) fn salvage<I: InOrder + Imaged>(
     let missing = missing(tiers, &guard, (&holes, threads), &mut lost)?;
     // Without the indexes of that time, the keys of a closed pool are counted, if all were in memory.
     let superblock = heap.space().superblock();
-    let at_close = (superblock.is_clean() && levels.has_none()).then(|| superblock.keys.get());
+    let at_close =
+        (superblock.is_clean() && levels.has_none() && levels.are_whole()).then(|| superblock.keys.get());
     let back = lost.iter().filter(|lost| lost.instead == Instead::DeletedValue).count() as u64;
-    let missing = missing.or_else(|| Some(at_close?.saturating_sub(keys - back.min(keys))));
+    let missing = missing
+        .filter(|_| levels.are_whole())
+        .or_else(|| Some((at_close? + back).saturating_sub(keys + expired)));
     let places = holes.into_iter().map(|Hole { what, offset, len, .. }| DamagedPlace { what, offset, len });
     let tables = heap.described_subtables().filter_map(Result::err).map(|error| place_of(&error));
     let mut places: Vec<_> = places.chain(tables).chain(places_of(wrong)).chain(levels.places()).collect();
@@ -150,35 +154,47 @@ fn session<I: InOrder>(table: &Table<I>, into: &Arc<dyn Engine>) -> Result<InPla
     session.on(created.id)
 }
 
+/// What was found of a table in memory.
+#[derive(Default)]
+struct Copied {
+    keys: u64,
+    /// Keys whose values had expired.
+    expired: u64,
+}
+
 /// Copies the keys of a table that are in memory, and returns how many there are.
 fn copy<I: InOrder>(
     tiers: &Tiers<I>,
     guard: &Guard<'_>,
     table: &Table<I>,
     session: &mut InPlace,
-) -> Result<u64, Error> {
+) -> Result<Copied, Error> {
     let versions = &table.view(guard).active.versions;
     let mut scan = versions.scan_from(&[]);
     let number_of = |reference| tiers.told_number(guard, reference);
     let noted = Noted::default();
     let mut look = Look { limit: AT_ONCE, up_to: u64::MAX, prefetch: |_| (), number_of, noted };
     let now = tiers.expiry_time();
-    let (mut found, mut keys, mut has_more) = (Vec::with_capacity(AT_ONCE), 0, true);
+    let (mut found, mut copied, mut has_more) = (Vec::with_capacity(AT_ONCE), Copied::default(), true);
     while has_more {
         has_more = versions.next_in_order(guard, &mut scan, &mut look, |_, version| found.push(version))?;
         // Records that are put together take less room.
         let mut pairs = Vec::with_capacity(AT_ONCE);
         for version in found.drain(..) {
-            let Some(record) = tiers.value_at(guard, &version, || now)? else { continue };
+            let Some(record) = tiers.value_at(guard, &version, || now)? else {
+                let deletes = version.reference.tag() != 0;
+                copied.expired += u64::from(!deletes);
+                continue;
+            };
             match record.expires {
                 0 => pairs.push((record.key, record.value)),
                 time => session.put_until(record.key, record.value, time)?,
             }
-            keys += 1;
+            copied.keys += 1;
         }
         session.put_many(&pairs)?;
     }
-    Ok(keys)
+    Ok(copied)
 }
 
 /// The keys that are legible in holes, with their tables if these are known: the highest number of each, and

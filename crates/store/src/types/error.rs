@@ -211,6 +211,15 @@ pub(crate) fn damaged_at(places: Vec<DamagedPlace>) -> Result<(), Error> {
     if places.is_empty() { Ok(()) } else { Err(Error::Damaged(Box::new(Damage { places }))) }
 }
 
+impl DamagedPlace {
+    /// A whole pool in which nothing tells what it has lost.
+    pub(crate) fn after_a_crash(space: &Space) -> DamagedPlace {
+        let what = "after a crash of the operating system, or on another device than it was left on, which its \
+                    durability does not cover unless it was closed, the pool";
+        DamagedPlace { what: what.into(), offset: 0, len: space.region().len() }
+    }
+}
+
 impl Error {
     /// One damaged place.
     pub(crate) fn damaged(what: impl Into<String>, offset: u64, len: u64) -> Error {

@@ -222,6 +222,74 @@ fn noise_at_the_head_loses_no_record_that_lies_elsewhere() {
     }
 }
 
+/// A copy that an opening has mended does not count keys of then.
+#[test]
+fn a_third_copy_of_a_closed_pool_tells_nothing_of_its_close() {
+    for design in Design::ALL.iter().filter(|design| design.can().salvages) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pool");
+        let options = Options::new().design(*design).size(16 << 20).levels(Levels::Off);
+        let mut contents = Contents::new();
+        let mut put = |store: Store, numbers: std::ops::Range<u64>| {
+            let mut client = store.client();
+            for number in numbers {
+                let key = number.to_le_bytes().to_vec();
+                let value = value_of(&key, number, 700);
+                client.put(&key, &value).unwrap();
+                contents.insert(key, value);
+            }
+            drop(client);
+            store.close().unwrap();
+        };
+        put(Store::create(&path, &options).unwrap(), 0..100);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let third = bytes.windows(8).position(|eight| eight == b"QUIPU3RD").expect("a third copy") - 8;
+        bytes[third..third + 64].fill(7);
+        std::fs::write(&path, &bytes).unwrap();
+        put(Store::open(&path, &options).unwrap(), 100..101);
+        put(Store::open(&path, &options).unwrap(), 101..5000);
+        let mut bytes = std::fs::read(&path).unwrap();
+        assert_eq!(&bytes[third + 8..][..8], b"QUIPU3RD", "{design}: an opening mends it");
+        noise(&mut bytes[..8192], 1);
+        noise(&mut bytes[2 << 20..][..20_000], 2);
+        let (report, found) = salvaged_from(*design, &bytes);
+        let missing = (contents.len() - found.len()) as u64;
+        assert!(missing > 0 && report.missing.is_none_or(|told| told == missing), "{design}: {report:?}");
+        assert!(!report.damage.to_string().contains("zones in use"), "{design}: {}", report.damage);
+    }
+}
+
+/// Values that had expired are not missing.
+#[test]
+fn a_salvage_does_not_miss_what_has_expired() {
+    for design in Design::ALL.iter().filter(|design| design.can().salvages) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pool");
+        let options = Options::new().design(*design).size(16 << 20).levels(Levels::Off);
+        let store = Store::create(&path, &options).unwrap();
+        let mut client = store.client();
+        for number in 0..2000u64 {
+            let (key, value) = (number.to_le_bytes(), value_of(b"", number, 700));
+            match number % 4 {
+                0 => client.put_for(&key, &value, std::time::Duration::from_millis(1)).unwrap(),
+                _ => client.put(&key, &value).unwrap(),
+            }
+        }
+        drop(client);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        store.close().unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        noise(&mut bytes[(1 << 20) + 300_000..][..500], 3);
+        let (report, found) = salvaged_from(*design, &bytes);
+        let missing = 1500 - found.len() as u64;
+        // One whose record is gone may have expired.
+        assert!(
+            report.missing.is_some_and(|told| (missing..missing + 3).contains(&told)),
+            "{design}: {report:?}"
+        );
+    }
+}
+
 /// A salvage tells how many keys are gone, and not only those that are still legible.
 #[test]
 fn a_salvage_counts_what_is_missing() {

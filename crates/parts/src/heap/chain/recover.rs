@@ -230,7 +230,8 @@ impl ChainHeap {
     /// Reads a structure.
     pub(super) fn read_unflushed<T: FromBytes>(&self, at: u64, len: u64) -> T {
         let mut bytes = vec![0; len as usize];
-        self.region().read_racing(at, &mut bytes);
+        let there = len.min(self.region().len().saturating_sub(at));
+        self.region().read_racing(at, &mut bytes[..there as usize]);
         T::read_from_bytes(&bytes).expect("as long as the structure")
     }
 

@@ -143,6 +143,11 @@ impl ChainHeap {
         for zone in self.space.committed_zones() {
             let offset = self.space.zone_offset(zone);
             let header: MemtableZone = self.read_unflushed(offset, FIRST_CHUNK);
+            if offset + self.space.zone_size() > self.region().len() {
+                let what = "a memtable's zone that a truncated pool ends in, or before".into();
+                holes.push(Hole { what, subtable: None, offset, len: self.space.zone_size() });
+                continue;
+            }
             if !header.is_valid(&self.certifier, zone) {
                 let what = "the header of a memtable's zone".into();
                 holes.push(Hole { what, subtable: None, offset, len: self.space.zone_size() });

@@ -9,6 +9,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::Found;
 use quipu_parts::index::Index;
+use quipu_parts::record::shown_key;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys that are named; of the others only the number is reported.
@@ -53,10 +54,7 @@ pub(super) fn keys<I: Index>(spine: &Spine<I>, guard: &Guard<'_>) -> Vec<Damaged
     let others = lost.len().saturating_sub(NAMED);
     let mut places: Vec<DamagedPlace> = Vec::with_capacity(lost.len().min(NAMED) + 1);
     places.extend(lost.into_iter().take(NAMED).map(|(key, last)| DamagedPlace {
-        what: format!(
-            "the key {} is perhaps lost: the index does not name its last record",
-            key.escape_ascii()
-        ),
+        what: format!("the key {} is perhaps lost: the index does not name its last record", shown_key(&key)),
         offset: spine.heap.resolve(last.reference),
         len: last.len,
     }));

@@ -63,8 +63,7 @@ pub(crate) fn recover<I: Rooted>(spine: &Spine<I>, pool: Existing<'_>) -> Result
     let Existing { holes, found: mut space, progress } = pool;
     let heap = &spine.heap;
     if holes != Holes::AreDamage {
-        let what = "after a crash of the operating system, which its durability does not cover, the pool";
-        return Err(Error::damaged(what, 0, spine.region().len()));
+        damaged_at(vec![DamagedPlace::after_a_crash(heap.space())])?;
     }
     let of_index: BTreeSet<_> = spine.index.zones().into_iter().collect();
     let zones = heap.space().committed_zones();
