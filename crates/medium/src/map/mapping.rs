@@ -46,6 +46,8 @@ impl Claim {
             let path = mapping.path().unwrap_or(Path::new("this memory")).to_owned();
             return Err(MediumError::InUse { path, process: Some(process::id()) });
         }
+        // Parts are moved behind each other before, which needs each in one mapping.
+        mapping.cover_holes();
         Ok(Claim(mapping))
     }
 }

@@ -56,7 +56,6 @@ impl Region {
         let mappings: Option<Vec<Mapping>> = parts.into_iter().map(Region::into_mapping).collect();
         let mut mappings = mappings.expect("nobody else has regions that were just made");
         let mapping = if joins { Mapping::joined(mappings, statement)? } else { mappings.swap_remove(0) };
-        mapping.cover_holes();
         let nodes: Vec<Node> = mapping.spans().iter().map(|span| span.node.unwrap_or_default()).collect();
         let is_spread = nodes.windows(2).any(|pair| pair[0] != pair[1]);
         let region = Region::new(mapping, flush);

@@ -169,13 +169,19 @@ impl Piece {
 
     /// See [`crate::Region::discard_rest`].
     pub(super) fn discard_rest(&self, offset: u64, len: u64, from: u64) -> Result<u64, MediumError> {
-        let Some(storage) = self.storage() else { return Ok(0) };
-        self.punch(storage.give_back_rest(offset..offset + len, offset + from))
+        let page = rustix::param::page_size() as u64;
+        let rest = match self.storage() {
+            Some(storage) => storage.give_back_rest(offset..offset + len, offset + from),
+            None => (offset + from).next_multiple_of(page)..(offset + len) / page * page,
+        };
+        self.punch(rest)
     }
 
     /// Gives bytes of the file back, and tells how many.
     fn punch(&self, bytes: Range<u64>) -> Result<u64, MediumError> {
-        let (Some((file, path)), len) = (self.shared(), bytes.end - bytes.start) else { return Ok(0) };
+        let (Some((file, path)), len) = (self.shared(), bytes.end.saturating_sub(bytes.start)) else {
+            return Ok(0);
+        };
         if len == 0 {
             return Ok(0);
         }

@@ -104,6 +104,7 @@ fn a_reader_takes_no_page_of_a_file_system_in_memory() {
     let before = (blocks(&first), blocks(&second));
     let parts = vec![open(&first).unwrap(), open(&second).unwrap()];
     let region = Region::join(parts, &Topology::of_machine().unwrap()).unwrap();
+    let _claim = region.claim().unwrap();
     let mut bytes = vec![1; 2 * len as usize];
     region.read_racing(0, &mut bytes);
     for at in [page(), Region::PART_UNIT + 3 * page() + 5] {

@@ -279,12 +279,12 @@ fn a_salvage_does_not_miss_what_has_expired() {
         std::thread::sleep(std::time::Duration::from_millis(5));
         store.close().unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
-        noise(&mut bytes[(1 << 20) + 300_000..][..500], 3);
+        noise(&mut bytes[(1 << 20) + 500_000..][..5000], 3);
         let (report, found) = salvaged_from(*design, &bytes);
         let missing = 1500 - found.len() as u64;
         // One whose record is gone may have expired.
         assert!(
-            report.missing.is_some_and(|told| (missing..missing + 3).contains(&told)),
+            report.missing.is_some_and(|told| (missing..missing + 5).contains(&told)),
             "{design}: {report:?}"
         );
     }
