@@ -432,7 +432,10 @@ fn open(
         return Err(SpaceError::CopyOfOpen.into());
     }
     let accepted = options.accept_damage && design.can().salvages;
-    let torn = covered && superblock.has_lost_pages(&region) && !superblock.is_clean();
+    // A copy was made by way of the cache that has the last run's pages.
+    let is_elsewhere = !options.accept_copy && superblock.is_on_other_device(&region);
+    let has_lost_pages = superblock.is_of_other_boot(&region) || is_elsewhere;
+    let torn = covered && has_lost_pages && !superblock.is_clean();
     let holes = match (accepted, torn) {
         (true, _) => Holes::AreAccepted,
         (false, true) => Holes::AreLost,

@@ -124,10 +124,12 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     refuse_number(spine.heap.space(), findings.highest)?;
     if holes == Holes::AreLost {
         // Nothing in a page proves its records, so lost ones could not be found.
-        let what =
-            "after a crash of the operating system, which its durability does not cover, the pool".into();
+        let what = match spine.heap.space().superblock().is_of_other_boot(spine.region()) {
+            true => "after a crash of the operating system, which its durability does not cover, the pool",
+            false => "on another device than when it was written to, without a close, the pool",
+        };
         let len = spine.region().len();
-        findings.damage.push(DamagedPlace { what, offset: 0, len });
+        findings.damage.push(DamagedPlace { what: what.into(), offset: 0, len });
     }
     damaged_at(all_damage(spine.heap.space(), std::mem::take(&mut findings.damage)))?;
     spine.heap.clock().pass(findings.highest);
