@@ -445,13 +445,16 @@ fn open(
     limit_index(&mut space, options);
     let how = How::Existing(Existing { holes, found, progress });
     if options.reset_expiry {
-        space.reset_expiry();
+        space.forget_expiry();
     }
     let ahead = Duration::from_millis(space.expiry_ahead());
     let site = Site { space: space.into(), folder: folder.clone(), options, how };
     let mut opened = (design.recipe().open)(site)?;
     opened.recovery.expiry_ahead = ahead;
     let (space, region) = (opened.engine.space(), opened.engine.region());
+    if options.reset_expiry {
+        space.reset_expiry();
+    }
     if options.accept_copy && !region.is_read_only() && space.superblock().is_copy_of_open(region) {
         space.update_superblock(|superblock| superblock.note_file(region));
     }
