@@ -84,3 +84,26 @@ fn a_pool_that_was_moved_or_copied_after_a_close_opens() {
         Store::open(&copy, &Options::new()).unwrap();
     }
 }
+
+/// Whoever copied it read the pages that the last run had left in the system's cache.
+#[test]
+fn an_accepted_copy_may_lie_on_another_device() {
+    let memory = Path::new("/dev/shm");
+    if !memory.is_dir() {
+        return;
+    }
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir_in(memory).unwrap()];
+    for design in Design::ALL {
+        let [pool, copy] = [0, 1].map(|number| folders[number].path().join(design.to_string()));
+        let store = Store::create(&pool, &options(*design)).unwrap();
+        store.client().put(b"first", b"value").unwrap();
+        drop(store);
+        fs::copy(&pool, &copy).unwrap();
+        assert!(is_refused(&copy), "{design}");
+        let there = Options::new().medium(MediumKind::File);
+        for accepted in [there.clone().accept_copy(true), there] {
+            let store = Store::open(&copy, &accepted).unwrap_or_else(|error| panic!("{design}: {error}"));
+            assert_eq!(store.client().get(b"first").unwrap().as_deref(), Some(&b"value"[..]), "{design}");
+        }
+    }
+}

@@ -184,8 +184,10 @@ impl Space {
         !superblock.is_clean() || self.headers_digest() == superblock.headers_digest.get()
     }
 
-    /// The second half of [`open`](Space::open): repairs the free lists, and adds the repairs to `recovery`.
+    /// The second half of [`open`](Space::open), once the pool is accepted: repairs the free lists, and adds
+    /// the repairs to `recovery`.
     pub fn repair(&self, recovery: &mut SpaceRecovery) {
+        self.accept_expiry();
         self.lists().for_each(|list| repair(list, recovery));
         if !self.region.is_read_only() && !self.has_third_copy() {
             superblock::write_third(&self.region, &self.superblock());

@@ -106,6 +106,12 @@ impl FileEntry {
     fn is_known(&self) -> bool {
         *self != FileEntry::default()
     }
+
+    /// Whether two files are one, as far as their file systems tell; the device may be a clone.
+    fn may_be(&self, other: &FileEntry) -> bool {
+        let births = [self.birth, other.birth].map(U64::get);
+        self.inode == other.inode && (births.contains(&0) || births[0] == births[1])
+    }
 }
 
 /// Where an extent lies: a zone table followed by zones, all on one NUMA node.
@@ -251,14 +257,18 @@ impl Superblock {
     /// different times. A copy of a closed pool is as good as the pool.
     pub fn is_copy_of_open(&self, region: &Region) -> bool {
         let here = FileEntry::of(region);
-        let is_same = (self.file.inode, self.file.birth) == (here.inode, here.birth);
-        !self.is_clean() && self.file.is_known() && here.is_known() && !is_same
+        !self.is_clean() && self.file.is_known() && here.is_known() && !self.file.may_be(&here)
     }
 
-    /// Whether the system's cache of pages may be another one than that of the last run: the system has
-    /// stopped since, or the file is on another device.
-    pub fn has_lost_pages(&self, region: &Region) -> bool {
-        self.boot_id != region.boot_id() || self.file.device != FileEntry::of(region).device
+    /// Whether the system has stopped since the last run.
+    pub fn is_of_other_boot(&self, region: &Region) -> bool {
+        self.boot_id != region.boot_id()
+    }
+
+    /// Whether the file is on another device than in the last run. Unless the file has been copied, the pages
+    /// that this run left in the system's cache are not those of this device.
+    pub fn is_on_other_device(&self, region: &Region) -> bool {
+        self.file.device != FileEntry::of(region).device
     }
 
     /// Whether the last run was of this boot, on this device and in this file.
@@ -473,4 +483,22 @@ pub(super) fn write_first(region: &Region, superblock: &Superblock) {
         region.flush(offset + magic_at as u64, size_of_val(&MAGIC) as u64);
     }
     region.fence();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_apart_by_what_both_have() {
+        let file = |inode: u64, birth: u64, device: u64| {
+            let [inode, birth, device] = [inode, birth, device].map(U64::new);
+            FileEntry { inode, birth, device }
+        };
+        let one = file(12, 34, 56);
+        assert!(one.may_be(&file(12, 34, 57)) && !one.may_be(&file(13, 34, 56)));
+        assert!(!one.may_be(&file(12, 35, 56)));
+        // A file system that does not tell it now, or did not then.
+        assert!(one.may_be(&file(12, 0, 56)) && file(12, 0, 56).may_be(&one));
+    }
 }

@@ -75,15 +75,15 @@ impl Client {
         self.session.put(key, value)
     }
 
-    /// Gives `key` this value until a time, in milliseconds since 1970 by the system's clock. From then on
-    /// the key is absent, and compaction takes its space back; a time that has passed makes it absent at
-    /// once.
+    /// Gives `key` this value until a time, in milliseconds since 1970 by the pool's clock: the system's, but
+    /// it never goes back. From then on the key is absent, and compaction takes its space back; a time that
+    /// has passed makes it absent at once.
     ///
     /// # Errors
     /// As for [`put`](Client::put).
     pub fn put_until(&mut self, key: &[u8], value: &[u8], time: u64) -> Result<(), Error> {
-        // Zero stands for "never" in a record.
         self.admit()?;
+        // Zero stands for "never" in a record.
         self.session.put_until(key, value, time.max(1))
     }
 

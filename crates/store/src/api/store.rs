@@ -432,7 +432,10 @@ fn open(
         return Err(SpaceError::CopyOfOpen.into());
     }
     let accepted = options.accept_damage && design.can().salvages;
-    let torn = covered && superblock.has_lost_pages(&region) && !superblock.is_clean();
+    // A copy was made by way of the cache that has the last run's pages.
+    let is_elsewhere = !options.accept_copy && superblock.is_on_other_device(&region);
+    let has_lost_pages = superblock.is_of_other_boot(&region) || is_elsewhere;
+    let torn = covered && has_lost_pages && !superblock.is_clean();
     let holes = match (accepted, torn) {
         (true, _) => Holes::AreAccepted,
         (false, true) => Holes::AreLost,
@@ -442,13 +445,16 @@ fn open(
     limit_index(&mut space, options);
     let how = How::Existing(Existing { holes, found, progress });
     if options.reset_expiry {
-        space.reset_expiry();
+        space.forget_expiry();
     }
     let ahead = Duration::from_millis(space.expiry_ahead());
     let site = Site { space: space.into(), folder: folder.clone(), options, how };
     let mut opened = (design.recipe().open)(site)?;
     opened.recovery.expiry_ahead = ahead;
     let (space, region) = (opened.engine.space(), opened.engine.region());
+    if options.reset_expiry {
+        space.reset_expiry();
+    }
     if options.accept_copy && !region.is_read_only() && space.superblock().is_copy_of_open(region) {
         space.update_superblock(|superblock| superblock.note_file(region));
     }

@@ -214,8 +214,10 @@ pub(crate) fn damaged_at(places: Vec<DamagedPlace>) -> Result<(), Error> {
 impl DamagedPlace {
     /// A whole pool in which nothing tells what it has lost.
     pub(crate) fn after_a_crash(space: &Space) -> DamagedPlace {
-        let what = "after a crash of the operating system, or on another device than it was left on, which its \
-                    durability does not cover unless it was closed, the pool";
+        let what = match space.superblock().is_of_other_boot(space.region()) {
+            true => "after a crash of the operating system, which its durability does not cover, the pool",
+            false => "on another device than when it was written to, without a close, the pool",
+        };
         DamagedPlace { what: what.into(), offset: 0, len: space.region().len() }
     }
 }

@@ -4,4 +4,5 @@ mod examples;
 mod full_pool;
 mod guide;
 mod parts;
+mod refused;
 mod settings;

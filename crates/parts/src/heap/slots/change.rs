@@ -193,13 +193,19 @@ impl SlotHeap {
             }
             // Not under the lock of the page, which `change` may read.
             let new = change(old);
-            if let Some(locked) = self.lock_unchanged(spot, version) {
-                if locked.may_have_changed() && !is_there() {
+            let locked = self.lock_spot(spot);
+            if !locked.follows(version) {
+                if !is_there() {
                     return Ok(None);
                 }
-                self.region().change_durably(word, |_| new);
-                return Ok(Some(old));
+                // Others may change the page, and this record only by moving it: nobody else has the key's
+                // lock. It is here again, but the word was perhaps read while another record stood here.
+                if self.region().load(word) != old {
+                    continue;
+                }
             }
+            self.region().change_durably(word, |_| new);
+            return Ok(Some(old));
         }
     }
 }

@@ -58,6 +58,10 @@ impl Client {
     /// [`Error::InsideUpdate`] for any other call. It must not wait for a write of another thread, which may
     /// wait for this key.
     ///
+    /// Two stores that are written to inside of each other's closures, in either order, wait for each other
+    /// without end: choose one order. Another thread's writes of keys that share the lock wait for `change`,
+    /// and so do its calls that wait for writers, such as [`compact`](crate::Store::compact).
+    ///
     /// The new value never expires. Its type may be any that lends bytes, but it cannot borrow from the old
     /// value: see [`update_with`](Client::update_with) for that.
     ///
