@@ -1,7 +1,7 @@
 //! Folders and files that are ours, not the library's.
 //!
 //! ```text
-//! folder/pool           whose levels these are, and their state
+//! folder/pool           whose levels these are, their state, and the versions of trees
 //! folder/7/             the tree of table 7, as the library keeps it
 //! folder/7/current      the id of its version, and a check
 //! folder/7/tables/      its files, each named by a number
@@ -11,7 +11,7 @@
 use super::access::{Access, TreeFolders};
 use crate::runs::{LevelsState, RunsError};
 use quipu_medium::folder::{Entry, Folder};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ pub(super) fn survey(folder: &Path, digest: u64) -> Result<(BTreeSet<u64>, Vec<P
             None => return Err(damaged(folder, format!("`{name}` is not a part of levels"))),
         }
     }
-    state(folder, digest)?;
+    noted(folder, digest)?;
     Ok((trees, gone))
 }
 
@@ -150,15 +150,23 @@ pub(super) fn clear(folder: &Path, gone: &[PathBuf]) -> Result<(), RunsError> {
     gone.iter().try_for_each(fs::remove_dir_all).map_err(|error| device(folder, error))
 }
 
-/// The state that is noted in a folder; the default if there is no note.
+/// What the file [`POOL`] tells.
+#[derive(Default)]
+pub(super) struct Note {
+    pub state: LevelsState,
+    /// Trees, and the versions that they name at least.
+    pub least: BTreeMap<u64, u64>,
+}
+
+/// The note of a folder; the default if there is none.
 ///
 /// # Errors
 /// If the note is another pool's, or damaged, and those of the system.
-pub(super) fn state(folder: &Path, digest: u64) -> Result<LevelsState, RunsError> {
+pub(super) fn noted(folder: &Path, digest: u64) -> Result<Note, RunsError> {
     let mut found = Vec::new();
     let read = Folder::open(folder).and_then(|first| first.file(POOL)?.read_to_end(&mut found));
     match read {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LevelsState::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Note::default()),
         read => read.map_err(|error| device(folder, error))?,
     };
     let wrong = |what: &str| damaged(folder, format!("the file `{POOL}` is {what}"));
@@ -167,20 +175,31 @@ pub(super) fn state(folder: &Path, digest: u64) -> Result<LevelsState, RunsError
     if lines.next() != Some(TITLE) {
         return Err(wrong("not of levels"));
     }
-    let mut number = || u64::from_str_radix(lines.next()?, 16).ok();
+    let mut number = || number_in(lines.next()?);
     let (found, count, mark) = (number(), number(), number());
     if found.is_some_and(|found| found != digest) {
         let what = "they belong to another pool; name another folder, or remove it if that pool is gone";
         return Err(damaged(folder, what));
     }
     let state = count.zip(mark).map(|(number, mark)| LevelsState { number, mark });
-    state.filter(|state| content(digest, *state) == text).ok_or(wrong("damaged"))
+    // The check is alone in its line, the last one.
+    let pairs = lines.map_while(|line| line.split_once(' '));
+    let least = pairs.map(|(tree, version)| number_in(tree).zip(number_in(version))).collect::<Option<_>>();
+    let note = state.zip(least).map(|(state, least)| Note { state, least });
+    note.filter(|note| content(digest, note) == text).ok_or(wrong("damaged"))
+}
+
+/// A number in the file [`POOL`].
+fn number_in(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
 }
 
 /// The contents of the file [`POOL`].
-fn content(digest: u64, state: LevelsState) -> String {
-    let LevelsState { number, mark } = state;
-    let lines = format!("{TITLE}\n{digest:016x}\n{number:016x}\n{mark:016x}\n");
+fn content(digest: u64, note: &Note) -> String {
+    let LevelsState { number, mark } = note.state;
+    let trees: String =
+        note.least.iter().map(|(tree, least)| format!("{tree:016x} {least:016x}\n")).collect();
+    let lines = format!("{TITLE}\n{digest:016x}\n{number:016x}\n{mark:016x}\n{trees}");
     let check = XxHash3_64::oneshot(lines.as_bytes());
     format!("{lines}{check:016x}\n")
 }
@@ -201,14 +220,14 @@ pub(super) fn found(folder: &Path, digest: u64, access: Access) -> io::Result<()
     access.make_folder(folder)?;
     access.give_first(folder)?;
     missing.into_iter().try_for_each(sync_parent)?;
-    note(folder, digest, LevelsState::default(), access)
+    note(folder, digest, &Note::default(), access)
 }
 
-/// Notes the pool and the state of levels. Durable when this returns.
-pub(super) fn note(folder: &Path, digest: u64, state: LevelsState, access: Access) -> io::Result<()> {
+/// Writes the note. Durable when this returns.
+pub(super) fn note(folder: &Path, digest: u64, note: &Note, access: Access) -> io::Result<()> {
     let (new, name) = (folder.join(NEW_POOL), folder.join(POOL));
     let mut file = create(&new)?;
-    file.write_all(content(digest, state).as_bytes())?;
+    file.write_all(content(digest, note).as_bytes())?;
     access.ensure(&file)?;
     file.sync_all()?;
     fs::rename(new, name)?;

@@ -32,12 +32,13 @@ mod tree;
 
 pub use self::access::Access;
 
+use self::files::Note;
 use self::read_only::ReadRuns;
 use self::remains::LsmRemains;
 use super::{Forest, LevelsState, Remains, Runs, RunsError};
 use crate::sync::SpinLock;
 use lsm_tree::{Cache, DescriptorTable};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,8 +67,8 @@ struct Shared {
     settings: LsmSettings,
     cache: Arc<Cache>,
     descriptors: Arc<DescriptorTable>,
-    /// The trees that are open.
-    open: SpinLock<BTreeSet<u64>>,
+    /// The trees that are open, with the versions that their files name at least.
+    open: SpinLock<BTreeMap<u64, u64>>,
 }
 
 /// Open files, of all trees together.
@@ -127,13 +128,27 @@ impl Forest for LsmForest {
     }
 
     fn state(&self) -> Result<LevelsState, RunsError> {
-        files::state(&self.0.folder, self.0.settings.pool)
+        Ok(files::noted(&self.0.folder, self.0.settings.pool)?.state)
     }
 
     fn note(&self, state: LevelsState) -> Result<(), RunsError> {
         let LsmSettings { pool, access, .. } = self.0.settings;
-        let noted = files::note(&self.0.folder, pool, state, access);
+        let note = Note { state, least: self.0.open.lock().clone() };
+        let noted = files::note(&self.0.folder, pool, &note, access);
         noted.map_err(|error| files::device(&self.0.folder, error))
+    }
+
+    fn refuse_torn(&self, table: u64) -> Result<(), RunsError> {
+        let (folder, pool) = (&self.0.folder, self.0.settings.pool);
+        let Some(least) = files::noted(folder, pool)?.least.remove(&table) else { return Ok(()) };
+        files::refuse_unreadable(folder, table)?;
+        let place = files::tree(folder, table);
+        let named = files::named_version(&place).map_err(|error| files::of_library(&place, error.into()))?;
+        let what = format!(
+            "its version is {named}, and it had version {least} when the file `pool` was written; it was copied \
+             while it changed, so take a copy of one time"
+        );
+        if named < least { Err(files::damaged(&place, what)) } else { Ok(()) }
     }
 
     fn open(&self, table: u64) -> Result<Arc<dyn Runs>, RunsError> {
@@ -155,7 +170,7 @@ impl Forest for LsmForest {
     }
 
     fn is_open(&self, table: u64) -> bool {
-        self.0.open.lock().contains(&table)
+        self.0.open.lock().contains_key(&table)
     }
 
     fn remove(&self, table: u64) -> Result<(), RunsError> {

@@ -81,7 +81,8 @@ struct Writing<'w> {
 impl Opening {
     /// Claims a tree.
     pub fn new(shared: Arc<Shared>, table: u64) -> Opening {
-        assert!(shared.open.lock().insert(table), "the tree of table {table} is open already");
+        let before = shared.open.lock().insert(table, 0);
+        assert!(before.is_none(), "the tree of table {table} is open already");
         Opening { shared, table }
     }
 
@@ -93,6 +94,12 @@ impl Opening {
     /// The table.
     pub fn table(&self) -> u64 {
         self.table
+    }
+
+    /// The files of the tree name this version. They never name a lower one again.
+    fn has_named(&self, version: u64) {
+        let mut open = self.shared.open.lock();
+        open.entry(self.table).and_modify(|least| *least = version.max(*least));
     }
 
     /// Bytes of the first level.
@@ -127,6 +134,7 @@ impl LsmRuns {
         let strategy = Leveled::default().with_l0_threshold(settings.first_level);
         let folder: Arc<Path> = folder.into();
         folders.give_all().map_err(|error| files::device(&folder, error))?;
+        opening.has_named(tree.current_version().id());
         Ok(LsmRuns {
             levels: SpinLock::new(Arc::new(LsmLevels::of(&tree, folder.clone()))),
             tree,
@@ -151,6 +159,7 @@ impl LsmRuns {
     /// Takes the list of now for the readers to come.
     fn renew(&self) -> Arc<LsmLevels> {
         let new = Arc::new(LsmLevels::of(&self.tree, self.folder.clone()));
+        self.opening.has_named(new.id);
         let mut levels = self.levels.lock();
         // Another thread may have taken a newer one meanwhile.
         let old = match levels.id < new.id {
