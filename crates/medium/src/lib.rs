@@ -23,6 +23,7 @@ mod barrier;
 mod copy;
 mod durability;
 mod error;
+pub mod folder;
 mod lines;
 mod map;
 mod node;

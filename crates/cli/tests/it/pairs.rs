@@ -100,6 +100,25 @@ fn levels_of_another_time_are_refused() {
     }
 }
 
+/// A copy that was made file by file during a dump may have a tree of before it, and the note of behind it.
+#[test]
+fn levels_that_were_copied_while_they_changed_are_refused() {
+    let (folder, pool) = folder();
+    create(&pool);
+    import(&pool, 0..KEYS, 'A');
+    let is_tree = |path: &PathBuf| path.is_dir();
+    let tree = fs::read_dir(runs(&pool)).unwrap().map(|entry| entry.unwrap().path()).find(is_tree).unwrap();
+    let [torn, whole] = ["torn", "whole"].map(|name| folder.path().join(name));
+    copy_all(&tree, &torn);
+    import(&pool, 0..KEYS, 'B');
+    fs::rename(&tree, &whole).unwrap();
+    fs::rename(&torn, &tree).unwrap();
+    refused(&pool, "copied while it changed");
+    fs::rename(&tree, &torn).unwrap();
+    fs::rename(&whole, &tree).unwrap();
+    assert!(text(args(["check"], &pool, [])).contains("sound"));
+}
+
 #[test]
 fn a_pool_that_a_link_leads_to_has_its_levels_beside_itself() {
     let (folder, pool) = folder();
@@ -129,14 +148,23 @@ fn modes(folder: &Path) -> Vec<(bool, u32)> {
 #[test]
 fn levels_have_the_mode_of_the_pool() {
     let (_folder, pool) = folder();
-    create(&pool);
-    import(&pool, 0..KEYS, 'A');
+    have_the_mode_of(&pool);
+    // A file in memory is a file of somebody, too.
+    match tempfile::tempdir_in("/dev/shm") {
+        Ok(memory) => have_the_mode_of(&memory.path().join("pool")),
+        Err(_) => println!("skipped: levels_have_the_mode_of_the_pool on tmpfs (no /dev/shm)"),
+    }
+}
+
+fn have_the_mode_of(pool: &Path) {
+    create(pool);
+    import(pool, 0..KEYS, 'A');
     for (mode, of_folder) in [(0o600, 0o700), (0o640, 0o750), (0o644, 0o755), (0o600, 0o700)] {
-        fs::set_permissions(&pool, Permissions::from_mode(mode)).unwrap();
-        import(&pool, 0..KEYS, 'B');
-        succeed(args(["compact"], &pool, []));
+        fs::set_permissions(pool, Permissions::from_mode(mode)).unwrap();
+        import(pool, 0..KEYS, 'B');
+        succeed(args(["compact"], pool, []));
         let expected = |is_folder| if is_folder { of_folder } else { mode };
-        let found = modes(&runs(&pool));
+        let found = modes(&runs(pool));
         assert!(found.iter().all(|(is_folder, mode)| *mode == expected(*is_folder)), "{mode:o}: {found:?}");
         assert!(found.len() > 6, "{found:?}");
     }
@@ -168,6 +196,10 @@ fn a_link_that_leads_nowhere_is_told_at_creation() {
     symlink(folder.path().join("not").join("there"), runs(&pool)).unwrap();
     let told = fail(args(["create"], &pool, ["--size", "2M", "--design", "xp"]), 1);
     assert!(told.contains("leads to") && told.contains("not/there"), "{told}");
+    assert!(!pool.exists());
+    let further = runs(&pool).join("levels");
+    let further = ["--size", "2M", "--design", "xp", "--levels", further.to_str().unwrap()];
+    assert!(fail(args(["create"], &pool, further), 1).contains("not/there"));
     assert!(!pool.exists());
     fs::remove_file(runs(&pool)).unwrap();
     create(&pool);

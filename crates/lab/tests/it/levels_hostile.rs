@@ -2,7 +2,7 @@
 //! found.
 
 use quipu::internals::TestForest;
-use quipu::{Design, Error, Options, Store};
+use quipu::{Design, Error, Levels, Options, Store};
 use quipu_medium::{Pages, Region};
 use quipu_parts::runs::sim::{SimFaults, SimForest, SimPublishFault};
 use quipu_parts::runs::{
@@ -10,7 +10,9 @@ use quipu_parts::runs::{
     RunStats, Runs, RunsError, Source,
 };
 use quipu_parts::versions::RangeTombstone;
+use std::fs;
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -40,6 +42,7 @@ struct Watched {
     forest: SimForest,
     opens: Hook,
     compacts: Hook,
+    publishes: Hook,
     gets: Hook,
 }
 
@@ -82,6 +85,9 @@ impl Forest for Watched {
     fn note(&self, state: LevelsState) -> Result<(), RunsError> {
         self.forest.note(state)
     }
+    fn refuse_torn(&self, table: u64) -> Result<(), RunsError> {
+        self.forest.refuse_torn(table)
+    }
     fn open(&self, table: u64) -> Result<Arc<dyn Runs>, RunsError> {
         call(&self.opens);
         Ok(Arc::new(WatchedRuns { runs: self.forest.open(table)?, watched: self.clone() }))
@@ -105,6 +111,7 @@ impl Runs for WatchedRuns {
         self.runs.discard(part);
     }
     fn publish(&self, parts: Vec<Part>) -> Result<(), NameError> {
+        call(&self.watched.publishes);
         self.runs.publish(parts)
     }
     fn compact(&self, how: Compact, purge: Purge, before: &Notice) -> Result<Compacted, NameError> {
@@ -342,4 +349,68 @@ fn a_salvage_takes_the_levels_too() {
         assert!(client.get(key).unwrap().is_some(), "{}", key.escape_ascii());
     }
     assert_eq!(report.keys, keys.len() as u64);
+}
+
+/// A snapshot of the levels, taken at one moment in the midst of a dump, lacks what it was about to bring. The
+/// pool relies on that later.
+#[test]
+fn levels_of_a_moment_within_a_dump_are_older_than_the_pool() {
+    let (region, watched) = (Region::dram(POOL, Pages::Ordinary).unwrap(), Watched::default());
+    let store = Store::create_on(region.clone(), &watched.below(options())).unwrap();
+    let mut client = store.client();
+    let next = put_until_dumped(&store, &mut client, 0);
+    let (snapshot, forest) = (Arc::new(Mutex::new(None)), watched.forest.clone());
+    let taken = snapshot.clone();
+    *watched.publishes.lock().unwrap() =
+        Some(Box::new(move || *taken.lock().unwrap() = Some(forest.image())));
+    put_until_dumped(&store, &mut client, next);
+    drop(client);
+    store.close().unwrap();
+    let open = |image| {
+        let watched = Watched { forest: SimForest::from_image(image), ..Watched::default() };
+        Store::open_on(region.clone(), &watched.below(options()))
+    };
+    let image = snapshot.lock().unwrap().take().expect("of the second dump");
+    let error = open(image).map(drop).unwrap_err();
+    assert!(error.to_string().contains("older than the pool"), "{error}");
+    let store = open(watched.forest.image()).unwrap();
+    assert!(store.client().get(&key(next)).unwrap().is_some());
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() { copy_all(&path, &to) } else { _ = fs::copy(path, to).unwrap() }
+    }
+}
+
+/// A pool whose levels are refused is not changed: the right ones may come later.
+#[test]
+fn a_pool_whose_levels_are_refused_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let [pool, levels, old, new] = ["pool", "pool.runs", "old", "new"].map(|name| folder.path().join(name));
+    let store = Store::create(&pool, &options()).unwrap();
+    let mut client = store.client();
+    let next = put_until_dumped(&store, &mut client, 0);
+    copy_all(&levels, &old);
+    let next = put_until_dumped(&store, &mut client, next);
+    client.put(&key(next), b"in memory").unwrap();
+    // No close: recovery has something to do.
+    drop((client, store));
+    fs::rename(&levels, &new).unwrap();
+    let before = fs::read(&pool).unwrap();
+    let refused = |options: Options, what: &str| {
+        let error = Store::open(&pool, &options).map(drop).unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+        assert!(fs::read(&pool).unwrap() == before, "{what}: the pool has changed");
+    };
+    refused(options(), "are missing");
+    refused(options().levels(Levels::Off), "is on levels");
+    fs::rename(&old, &levels).unwrap();
+    refused(options(), "older than the pool");
+    fs::remove_dir_all(&levels).unwrap();
+    fs::rename(&new, &levels).unwrap();
+    let store = Store::open(&pool, &options()).unwrap();
+    assert_eq!(store.client().get(&key(next)).unwrap(), Some(b"in memory".to_vec()));
 }

@@ -172,12 +172,19 @@ pub trait Forest: Send + Sync {
     /// Those of the system, and damage.
     fn state(&self) -> Result<LevelsState, RunsError>;
 
-    /// Notes beside the levels the state that they are about to have. Durable when this returns; after an
-    /// error it may be noted or not.
+    /// Notes beside the levels a state of them, and how far each tree that is open has come. Durable when this
+    /// returns; after an error it may be noted or not.
     ///
     /// # Errors
     /// Those of the system.
     fn note(&self, state: LevelsState) -> Result<(), RunsError>;
+
+    /// Refuses the tree of a table that has not come as far as it had when the last state was noted: it was
+    /// copied at an earlier moment than the note.
+    ///
+    /// # Errors
+    /// Those of the system, and damage.
+    fn refuse_torn(&self, table: u64) -> Result<(), RunsError>;
 
     /// Opens the tree of a table, or creates it: durably when this returns. One tree is opened once at a
     /// time.

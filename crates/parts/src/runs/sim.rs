@@ -29,8 +29,11 @@ pub struct SimDisk {
     trees: BTreeMap<u64, Vec<Arc<SimRun>>>,
     /// The id of the next run, above those of all runs.
     next_id: u64,
-    /// The note of their state.
+    /// Changes of each tree.
+    changes: BTreeMap<u64, u64>,
+    /// The note of their state, and their changes by then.
     state: LevelsState,
+    noted: BTreeMap<u64, u64>,
 }
 
 /// A run: records by key, of each key the newest first.
@@ -147,8 +150,15 @@ impl Forest for SimForest {
     }
 
     fn note(&self, state: LevelsState) -> Result<(), RunsError> {
-        self.0.change(|disk| disk.state = state);
+        self.0.change(|disk| (disk.state, disk.noted) = (state, disk.changes.clone()));
         Ok(())
+    }
+
+    fn refuse_torn(&self, table: u64) -> Result<(), RunsError> {
+        let disk = self.image();
+        let is_torn = disk.changes.get(&table) < disk.noted.get(&table);
+        let what = format!("the tree of table {table} is older than the note");
+        if is_torn { Err(RunsError::Damaged { place: place(), what }) } else { Ok(()) }
     }
 
     fn open(&self, table: u64) -> Result<Arc<dyn Runs>, RunsError> {
@@ -170,7 +180,7 @@ impl Forest for SimForest {
 
     fn remove(&self, table: u64) -> Result<(), RunsError> {
         assert!(!self.is_open(table), "the tree of table {table} is open");
-        self.0.change(|disk| disk.trees.remove(&table));
+        self.0.change(|disk| (disk.trees.remove(&table), disk.changes.remove(&table)));
         Ok(())
     }
 }
@@ -213,6 +223,7 @@ impl SimRuns {
                 Arc::new(SimRun { id, ..run })
             });
             runs.splice(at..at + old.len(), named);
+            *disk.changes.entry(self.table).or_default() += 1;
         });
     }
 }
@@ -323,6 +334,7 @@ impl Runs for SimRuns {
         self.forest.change(|disk| {
             let runs = disk.trees.get_mut(&self.table).expect("the tree is open");
             runs.retain(|run| !is_inside(run));
+            *disk.changes.entry(self.table).or_default() += 1;
         });
         Ok(inside.iter().map(|run| run.bytes()).sum())
     }

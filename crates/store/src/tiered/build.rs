@@ -27,6 +27,7 @@ use quipu_parts::heap::chain::{ANCHOR_LEN, ChainHeap, ChainLog, ChainPools, MEMT
 use quipu_parts::heap::chain::{ChainTwin, Recovered, Survey};
 use quipu_parts::index::{Imaged, InOrder, Index};
 use quipu_parts::record::Certifier;
+use quipu_parts::runs::LevelsState;
 use quipu_parts::space::PoolSpec;
 use quipu_parts::versions::Snapshots;
 use std::sync::Arc;
@@ -114,6 +115,10 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
             Err(error) if matches!(site.how, How::Unrecovered) => (None, Vec::new(), Some(error)),
             found => found.map(|(forest, trees)| (forest, trees, None))?,
         };
+        let noted = match site.how {
+            How::Unrecovered => LevelsState::default(),
+            _ => levels::verify(&heap, &site.how, (forest.as_deref(), &trees))?,
+        };
         let found = find(&mut heap, &mut site)?;
         let (space, testing) = (site.space.clone(), site.options.testing.clone());
         let reserve_of_moves = reserve_of_moves(slots);
@@ -142,7 +147,8 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
         };
         let anchor = Arc::new(anchor);
         let pairing = forest.clone().map(|forest| {
-            Pairing::new((forest, anchor.clone()), (space.clone(), heap.certifier().clone()), testing.twin)
+            let medium = (space.clone(), heap.certifier().clone());
+            Pairing::new((forest, anchor.clone()), medium, testing.twin, noted)
         });
         let (cut, left_open) = (found.recovered.cut, found.recovered.survey.left_open);
         let tiers = Tiers {

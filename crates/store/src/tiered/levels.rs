@@ -1,12 +1,13 @@
 //! Opening the levels of a pool.
 
 use super::Tiers;
-use super::table::Table;
-use crate::engine::site::Site;
+use super::{pairing, recovery};
+use crate::engine::site::{How, Site};
 use crate::types::error::Error;
+use quipu_parts::heap::chain::ChainHeap;
 use quipu_parts::index::InOrder;
 use quipu_parts::record::Certifier;
-use quipu_parts::runs::{Forest, Runs, RunsError};
+use quipu_parts::runs::{Forest, LevelsState, Runs, RunsError};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,14 +40,13 @@ fn forest(site: &Site<'_>, certifier: &Certifier) -> Result<Option<Arc<dyn Fores
 /// Levels in files, below a pool of this digest.
 #[cfg(feature = "levels")]
 fn files(folder: PathBuf, pool: u64, site: &Site<'_>) -> Result<Option<Arc<dyn Forest>>, Error> {
-    use crate::engine::site::How;
-    use quipu_medium::MediumKind;
     use quipu_parts::runs::lsm::{Access, LsmForest, LsmSettings};
     let (region, len) = (site.space.region(), site.space.region().len());
     let of_system = |error| RunsError::Device { place: folder.display().to_string(), error };
-    // The file of a new pool has its name later, and is its owner's until then; a device has no owner.
-    let path = region.mapping().paths().next().filter(|_| region.kind() == MediumKind::File);
-    let access = match path.filter(|path| path.exists()) {
+    // The file of a new pool has its name later, and is its owner's until then; a device has no owner that
+    // counts. On tmpfs and DAX a pool is a file, too.
+    let path = region.mapping().paths().next();
+    let access = match path.filter(|path| path.is_file()) {
         Some(path) => Access::of(path).map_err(of_system)?,
         None => Access::default(),
     };
@@ -62,30 +62,43 @@ fn files(_folder: PathBuf, _pool: u64, _site: &Site<'_>) -> Result<Option<Arc<dy
     Ok(None)
 }
 
+/// Refuses levels that are not the pool's, before anything changes, and returns the state that is noted
+/// beside them. The pool may be a new one.
+pub(super) fn verify(
+    heap: &ChainHeap,
+    how: &How<'_>,
+    (forest, trees): (Option<&dyn Forest>, &[u64]),
+) -> Result<LevelsState, Error> {
+    let is_there = matches!(how, How::Existing(_)) && !recovery::is_unfinished(heap)?;
+    let (tables, paired) = match (heap.subtables(), recovery::anchor(heap)) {
+        (Ok(tables), Ok(anchor)) if is_there => (tables, anchor.levels()),
+        // Recovery tells the damage.
+        _ if is_there => return Ok(LevelsState::default()),
+        _ => Default::default(),
+    };
+    let mut relied = tables.iter().filter(|table| table.flushed != 0);
+    let Some(forest) = forest else {
+        return match relied.next() {
+            None => Ok(LevelsState::default()),
+            Some(table) => Err(Error::Option(format!(
+                "a part of the table {:?} is on levels, and this opening has none; name their folder (--levels)",
+                table.name
+            ))),
+        };
+    };
+    if let Some(table) = relied.clone().find(|table| !trees.contains(&table.created)) {
+        let what = format!("those of the table {:?} are missing; name their folder (--levels)", table.name);
+        return Err(RunsError::Damaged { place: forest.place(), what }.into());
+    }
+    Ok(pairing::verify(forest, paired, relied.map(|table| table.created))?)
+}
+
 impl<I: InOrder> Tiers<I> {
     /// Opens the levels of all tables, and removes those of tables that have been dropped. All items up to
     /// the cut count, and no other.
     pub(super) fn open_levels(&self, cut: u64) -> Result<(), Error> {
         let (tables, participant) = (self.tables.all(), self.epochs.register());
-        let Some(forest) = &self.dumper.forest else {
-            return match tables.iter().find(|table| table.subtable.flushed != 0) {
-                None => Ok(()),
-                Some(table) => Err(Error::Option(format!(
-                    "a part of the table {:?} is on levels, and this opening has none; name their folder (--levels)",
-                    table.subtable.name
-                ))),
-            };
-        };
-        let trees = forest.trees()?;
-        let relies = tables.iter().any(|table| table.subtable.flushed != 0);
-        let missing =
-            |table: &&Arc<Table<I>>| table.subtable.flushed != 0 && !trees.contains(&table.subtable.created);
-        if let Some(table) = tables.iter().find(missing) {
-            let name = &table.subtable.name;
-            let what = format!("those of the table {name:?} are missing; name their folder (--levels)");
-            return Err(RunsError::Damaged { place: forest.place(), what }.into());
-        }
-        self.pairing.as_ref().map_or(Ok(()), |pairing| pairing.verify(relies))?;
+        let Some(forest) = &self.dumper.forest else { return Ok(()) };
         for table in tables.iter().filter(|table| table.subtable.flushed != 0) {
             let name = &table.subtable.name;
             let runs = forest.open(table.subtable.created)?;
@@ -99,7 +112,7 @@ impl<I: InOrder> Tiers<I> {
         let is_used = |tree: &u64| {
             tables.iter().any(|table| table.subtable.created == *tree && table.subtable.flushed != 0)
         };
-        let unused: Vec<u64> = trees.into_iter().filter(|tree| !is_used(tree)).collect();
+        let unused: Vec<u64> = forest.trees()?.into_iter().filter(|tree| !is_used(tree)).collect();
         for tree in &unused {
             match forest.open(*tree) {
                 Ok(runs) if is_above(&*runs, cut) => return Err(newer_than_the_pool(&tree.to_string())),

@@ -5,28 +5,34 @@
 //! change of their contents: a number that counts the changes, and random bits of the run that made it. It
 //! stands at three places. A dump, or a compaction, goes these steps, each durable before the next:
 //!
-//! 1. The pool's *raised* state becomes the new one. On a file it is written back to the device.
-//! 2. The *note* beside the levels, a file that is replaced as a whole, tells the new state.
+//! 1. The pool's *raised* state becomes a new one. On a file it is written back to the device.
+//! 2. The *note* beside the levels, a file that is replaced as a whole, tells this state, and the version that
+//!    each tree has at least.
 //! 3. The levels change.
-//! 4. The pool's *confirmed* state becomes the new one. From then on the pool relies on the change: it lets
+//! 4. Steps 1 and 2 are done once more, with another new state.
+//! 5. The pool's *confirmed* state becomes that one. From then on the pool relies on the change: it lets
 //!    memtables go that were dumped, and range tombstones that are done with.
 //!
-//! So at any time: confirmed <= noted <= raised, and the levels have all that the confirmed state has. An
-//! opening asks for no more, and these hold:
+//! So at any time: confirmed <= noted <= raised, and levels that were noted with the confirmed state, or a
+//! later one, have all that the pool relies on. An opening asks for no more, and these hold:
 //!
 //! - *A kill between two steps* leaves them so. Behind step 3 the levels have a change that the pool does not
-//!   rely on, as [`dump`](super::dump) explains. The next opening takes the noted state for confirmed.
+//!   rely on, as [`dump`](super::dump) explains. The next opening takes the noted state for confirmed: that
+//!   asks for no more contents, since the pool relies on nothing that came meanwhile.
 //! - *A crash of the system on a file* leaves them so, though pages reach the disk late or never. The raised
-//!   state was written back in step 1, and a lost confirmed state is a lower one.
-//! - *Older levels* have a note below the confirmed state: it was confirmed when their copy had been made. If
-//!   other states have been noted meanwhile, a change therefore confirms a state that it notes behind its
-//!   end, and not its own: a copy of that moment may lack it.
+//!   state was written back before the note, and a lost confirmed state is a lower one.
+//! - *Older levels* have a note below the confirmed state, also if they were copied at one moment in the midst
+//!   of a change: its own state, which was noted before it, is never confirmed as long as it runs.
+//! - *Torn levels*, which were copied file by file during a change, may have the note of behind it and a tree
+//!   of before. That tree has a lower version than the note asks for. Versions only grow.
 //! - *Newer levels* have a note above the raised state of an older pool, also if a compaction has dropped all
 //!   that was newer in them. A change that failed counts as well, and its number is not used again.
 //! - *Levels of another branch*, where both were copied and went on apart, have other random bits.
 //!
 //! A pool none of whose tables has anything on levels relies on no state: there the folder may be missing.
-//! Moves of files between levels change no contents, and no state.
+//! Moves of files between levels change no contents, and no state. So the versions tell nothing of a tree
+//! that is *newer* than its note: beside the pool of now that note is too old, and beside an older pool the
+//! numbers of such a tree are too high, if it has any that are new.
 
 use crate::options::Twin;
 use quipu_parts::heap::chain::anchor::{Anchor, Paired};
@@ -36,6 +42,7 @@ use quipu_parts::space::Space;
 use quipu_parts::sync::SpinLock;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The states of a pool and its levels.
 pub(super) struct Pairing {
@@ -47,7 +54,6 @@ pub(super) struct Pairing {
     states: SpinLock<States>,
 }
 
-#[derive(Default)]
 struct States {
     /// The note that the opening has found.
     found: LevelsState,
@@ -60,8 +66,7 @@ struct States {
 /// A change of levels.
 pub(super) struct Change {
     pairing: Arc<Pairing>,
-    /// Its state, once that is noted.
-    state: SpinLock<Option<LevelsState>>,
+    has_begun: AtomicBool,
 }
 
 impl Pairing {
@@ -69,25 +74,15 @@ impl Pairing {
         (forest, anchor): (Arc<dyn Forest>, Arc<Anchor>),
         (space, certifier): (Arc<Space>, Certifier),
         twin: Option<Twin>,
+        found: LevelsState,
     ) -> Arc<Pairing> {
-        Arc::new(Pairing { forest, anchor, space, certifier, twin, states: SpinLock::default() })
-    }
-
-    /// Refuses levels of another time. If nothing is on levels, none need be there.
-    pub(super) fn verify(&self, relies: bool) -> Result<(), RunsError> {
-        let found = self.forest.state()?;
-        if found != LevelsState::default() || relies {
-            let refused = |what| RunsError::Damaged { place: self.forest.place(), what };
-            fits(found, self.anchor.levels()).map_err(refused)?;
-        }
-        let mut states = self.states.lock();
-        (states.found, states.noted) = (found, found);
-        Ok(())
+        let states = SpinLock::new(States { found, noted: found, mark: None });
+        Arc::new(Pairing { forest, anchor, space, certifier, twin, states })
     }
 
     /// A change that is to come.
     pub(super) fn change(self: &Arc<Self>) -> Arc<Change> {
-        Arc::new(Change { pairing: self.clone(), state: SpinLock::default() })
+        Arc::new(Change { pairing: self.clone(), has_begun: AtomicBool::new(false) })
     }
 
     /// Steps 1 and 2.
@@ -127,16 +122,17 @@ impl Change {
 
     /// Steps 1 and 2.
     pub(super) fn begin(&self) -> Result<(), RunsError> {
-        *self.state.lock() = Some(self.pairing.raise()?);
+        self.pairing.raise()?;
+        self.has_begun.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Step 4, if it has begun. After an error the pool does not rely on the change, and must not.
+    /// Steps 4 and 5, if it has begun. After an error the pool does not rely on the change, and must not.
     pub(super) fn confirm(&self) -> Result<(), RunsError> {
-        let (pairing, Some(own)) = (&self.pairing, *self.state.lock()) else { return Ok(()) };
-        let noted = pairing.states.lock().noted;
-        let confirmed = if noted == own { own } else { pairing.raise()? };
-        pairing.pair(Paired { raised: confirmed, confirmed });
+        if self.has_begun.load(Ordering::Relaxed) {
+            let confirmed = self.pairing.raise()?;
+            self.pairing.pair(Paired { raised: confirmed, confirmed });
+        }
         Ok(())
     }
 }
@@ -158,16 +154,20 @@ fn fits(found: LevelsState, pool: Paired) -> Result<(), String> {
     Ok(())
 }
 
-/// The reason for which levels do not belong to a damaged pool. They are read all the same.
-pub(super) fn misfit(forest: &dyn Forest, anchor: &Anchor, relies: bool) -> Option<RunsError> {
-    match forest.state() {
-        Ok(found) if !anchor.is_legible() || found == LevelsState::default() && !relies => None,
-        Ok(found) => {
-            let refused = |what| RunsError::Damaged { place: forest.place(), what };
-            fits(found, anchor.levels()).map_err(refused).err()
-        }
-        Err(error) => Some(error),
+/// Refuses levels of another time, or copied at several times, beside a pool with these states. It relies on
+/// the trees of some tables; if there are none, no levels need be there. Returns the state that is noted.
+pub(super) fn verify(
+    forest: &dyn Forest,
+    pool: Paired,
+    relied: impl IntoIterator<Item = u64>,
+) -> Result<LevelsState, RunsError> {
+    let (found, mut relied) = (forest.state()?, relied.into_iter().peekable());
+    if found != LevelsState::default() || relied.peek().is_some() {
+        let refused = |what| RunsError::Damaged { place: forest.place(), what };
+        fits(found, pool).map_err(refused)?;
     }
+    relied.try_for_each(|table| forest.refuse_torn(table))?;
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! are.
 
 use super::Tiers;
-use super::pairing::misfit;
+use super::pairing;
 use super::table::Table;
 use crate::engine::{AT_ONCE, InPlace};
 use crate::types::error::{DamagedPlace, Error};
@@ -34,9 +34,13 @@ impl LevelsLeft {
             None
         });
         let trees = trees.unwrap_or_default();
-        let relies = tiers.tables.all().iter().any(|table| table.subtable.flushed != 0);
-        let misfit = forest.and_then(|forest| misfit(&**forest, &tiers.anchor, relies));
-        wrong.extend(misfit.map(|error| error.to_string()));
+        // Those of another time are read all the same.
+        let all = tiers.tables.all();
+        let relied = all.iter().map(|table| &table.subtable).filter(|table| table.flushed != 0);
+        let relied = relied.map(|table| table.created).filter(|table| trees.contains(table));
+        let forest_of_pool = forest.filter(|_| tiers.anchor.is_legible());
+        let verified = forest_of_pool.map(|forest| pairing::verify(&**forest, tiers.anchor.levels(), relied));
+        wrong.extend(verified.and_then(Result::err).map(|error| error.to_string()));
         for table in tiers.tables.all() {
             let created = table.subtable.created;
             if let Some(forest) = forest.filter(|_| trees.contains(&created)) {

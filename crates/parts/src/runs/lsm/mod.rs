@@ -32,12 +32,13 @@ mod tree;
 
 pub use self::access::Access;
 
+use self::files::Note;
 use self::read_only::ReadRuns;
 use self::remains::LsmRemains;
 use super::{Forest, LevelsState, Remains, Runs, RunsError};
 use crate::sync::SpinLock;
 use lsm_tree::{Cache, DescriptorTable};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,8 +67,8 @@ struct Shared {
     settings: LsmSettings,
     cache: Arc<Cache>,
     descriptors: Arc<DescriptorTable>,
-    /// The trees that are open.
-    open: SpinLock<BTreeSet<u64>>,
+    /// The trees that are open, with the versions that their files name at least.
+    open: SpinLock<BTreeMap<u64, u64>>,
 }
 
 /// Open files, of all trees together.
@@ -80,11 +81,11 @@ impl LsmForest {
     /// If the folder belongs to another pool, or has names that are not of levels; if a link leads nowhere;
     /// and those of the system.
     pub fn open(folder: &Path, settings: LsmSettings) -> Result<LsmForest, RunsError> {
-        files::refuse_dangling(folder)?;
+        files::refuse_unreachable(folder)?;
         let (_, gone) = files::survey(folder, settings.pool)?;
         if !settings.read_only {
             files::clear(folder, &gone)?;
-            let given = if folder.exists() { settings.access.give(folder) } else { Ok(()) };
+            let given = if folder.exists() { settings.access.give_first(folder) } else { Ok(()) };
             given.map_err(|error| files::device(folder, error))?;
         }
         Ok(LsmForest(Arc::new(Shared {
@@ -100,6 +101,7 @@ impl LsmForest {
 impl LsmForest {
     fn read_tree(&self, table: u64) -> Result<ReadRuns, RunsError> {
         let opening = tree::Opening::new(self.0.clone(), table);
+        files::refuse_unreadable(&self.0.folder, table)?;
         ReadRuns::open(opening, &files::tree(&self.0.folder, table))
     }
 
@@ -109,9 +111,8 @@ impl LsmForest {
         files::found(&shared.folder, pool, access).map_err(of_system)?;
         let opening = tree::Opening::new(shared.clone(), table);
         let folder = files::tree(&shared.folder, table);
-        files::ready_tree(&folder, access)?;
-        let runs = tree::LsmRuns::open(opening, &folder)?;
-        access.give_all(&folder).map_err(of_system)?;
+        let folders = files::ready_tree(&shared.folder, table, access)?;
+        let runs = tree::LsmRuns::open(opening, &folder, folders)?;
         files::sync_parent(&folder).map_err(of_system)?;
         Ok(runs)
     }
@@ -127,13 +128,27 @@ impl Forest for LsmForest {
     }
 
     fn state(&self) -> Result<LevelsState, RunsError> {
-        files::state(&self.0.folder, self.0.settings.pool)
+        Ok(files::noted(&self.0.folder, self.0.settings.pool)?.state)
     }
 
     fn note(&self, state: LevelsState) -> Result<(), RunsError> {
         let LsmSettings { pool, access, .. } = self.0.settings;
-        let noted = files::note(&self.0.folder, pool, state, access);
+        let note = Note { state, least: self.0.open.lock().clone() };
+        let noted = files::note(&self.0.folder, pool, &note, access);
         noted.map_err(|error| files::device(&self.0.folder, error))
+    }
+
+    fn refuse_torn(&self, table: u64) -> Result<(), RunsError> {
+        let (folder, pool) = (&self.0.folder, self.0.settings.pool);
+        let Some(least) = files::noted(folder, pool)?.least.remove(&table) else { return Ok(()) };
+        files::refuse_unreadable(folder, table)?;
+        let place = files::tree(folder, table);
+        let named = files::named_version(&place).map_err(|error| files::of_library(&place, error.into()))?;
+        let what = format!(
+            "its version is {named}, and it had version {least} when the file `pool` was written; it was copied \
+             while it changed, so take a copy of one time"
+        );
+        if named < least { Err(files::damaged(&place, what)) } else { Ok(()) }
     }
 
     fn open(&self, table: u64) -> Result<Arc<dyn Runs>, RunsError> {
@@ -155,11 +170,53 @@ impl Forest for LsmForest {
     }
 
     fn is_open(&self, table: u64) -> bool {
-        self.0.open.lock().contains(&table)
+        self.0.open.lock().contains_key(&table)
     }
 
     fn remove(&self, table: u64) -> Result<(), RunsError> {
         assert!(!self.is_open(table), "the tree of table {table} is open");
         files::remove_tree(&self.0.folder, table).map_err(|error| files::device(&self.0.folder, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Kind;
+    use crate::runs::{Head, NameError, Runs, Source};
+
+    struct One(Option<u64>);
+
+    impl Source for One {
+        fn next(&mut self) -> Option<(&[u8], Head, &[u8])> {
+            let number = self.0.take()?;
+            Some((b"key", Head { number, version: number, kind: Kind::Value, expires: 0 }, b""))
+        }
+    }
+
+    /// A compaction of another thread may have been refused meanwhile. That is its own affair.
+    #[test]
+    fn a_publication_that_fails_does_not_take_the_answer_to_a_compaction() {
+        let folder = std::env::temp_dir().join(format!("quipu-slot-{}", std::process::id()));
+        let (access, pool) = (Access::default(), 1);
+        let settings =
+            LsmSettings { cache: 1 << 20, first_level: 4, file: 8192, pool, read_only: false, access };
+        let runs = LsmForest::open(&folder, settings).unwrap().open_tree(7).unwrap();
+        runs.publish(vec![runs.write(&[], &mut One(Some(1))).unwrap()]).unwrap();
+        let part = runs.write(&[], &mut One(Some(2))).unwrap();
+        let refusal = || RunsError::Full { place: "of the compaction".into() };
+        runs.slot.lock().refused = Some(refusal());
+        // Nothing can be named in place of this.
+        let tree = files::tree(&folder, 7);
+        let names = tree.join("current");
+        std::fs::rename(&names, tree.join("aside")).unwrap();
+        std::fs::create_dir(&names).unwrap();
+        let failed = runs.publish(vec![part]);
+        let left = runs.slot.lock().refused.take();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(
+            matches!(&failed, Err(NameError::Poisoned(error)) if !error.to_string().contains("compaction"))
+        );
+        assert_eq!(left.map(|error| error.to_string()), Some(refusal().to_string()));
     }
 }

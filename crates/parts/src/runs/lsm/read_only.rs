@@ -33,7 +33,6 @@ struct Name {
 impl ReadRuns {
     /// Opens the tree in a folder.
     pub fn open(opening: Opening, folder: &Path) -> Result<ReadRuns, RunsError> {
-        files::refuse_nameless(folder)?;
         // The library has assertions about the bytes of files.
         let read = catch_unwind(AssertUnwindSafe(|| read(&opening, folder)));
         let read = read.map_err(|_| files::damaged(folder, "the files of a tree are damaged"))?;

@@ -1,5 +1,6 @@
 //! The levels of one table.
 
+use super::access::TreeFolders;
 use super::config::config;
 use super::entry::{self, BIAS, KEY_MAX};
 use super::files;
@@ -31,10 +32,11 @@ pub(super) struct LsmRuns {
     tree: Tree,
     folder: Arc<Path>,
     tables: PathBuf,
+    folders: TreeFolders,
     /// Counts the changes of names that begin, as the library draws its own numbers.
     changes: SequenceNumberCounter,
     strategy: Arc<Leveled>,
-    slot: Arc<SpinLock<Slot>>,
+    pub(super) slot: Arc<SpinLock<Slot>>,
     levels: SpinLock<Arc<LsmLevels>>,
     /// Lists of before that somebody may read. The last one to drop a list removes files.
     grave: SpinLock<Vec<Arc<LsmLevels>>>,
@@ -79,7 +81,8 @@ struct Writing<'w> {
 impl Opening {
     /// Claims a tree.
     pub fn new(shared: Arc<Shared>, table: u64) -> Opening {
-        assert!(shared.open.lock().insert(table), "the tree of table {table} is open already");
+        let before = shared.open.lock().insert(table, 0);
+        assert!(before.is_none(), "the tree of table {table} is open already");
         Opening { shared, table }
     }
 
@@ -91,6 +94,12 @@ impl Opening {
     /// The table.
     pub fn table(&self) -> u64 {
         self.table
+    }
+
+    /// The files of the tree name this version. They never name a lower one again.
+    fn has_named(&self, version: u64) {
+        let mut open = self.shared.open.lock();
+        open.entry(self.table).and_modify(|least| *least = version.max(*least));
     }
 
     /// Bytes of the first level.
@@ -108,7 +117,7 @@ impl Drop for Opening {
 
 impl LsmRuns {
     /// Opens the tree in a folder, or makes it.
-    pub fn open(opening: Opening, folder: &Path) -> Result<LsmRuns, RunsError> {
+    pub fn open(opening: Opening, folder: &Path, folders: TreeFolders) -> Result<LsmRuns, RunsError> {
         let slot = Arc::new(SpinLock::new(Slot::default()));
         let tables = folder.join(files::TABLES);
         let factory = Factory { slot: AssertUnwindSafe(slot.clone()), tables: tables.clone() };
@@ -124,12 +133,15 @@ impl LsmRuns {
         let settings = opening.shared.settings;
         let strategy = Leveled::default().with_l0_threshold(settings.first_level);
         let folder: Arc<Path> = folder.into();
+        folders.give_all().map_err(|error| files::device(&folder, error))?;
+        opening.has_named(tree.current_version().id());
         Ok(LsmRuns {
             levels: SpinLock::new(Arc::new(LsmLevels::of(&tree, folder.clone()))),
             tree,
             changes,
             folder,
             tables,
+            folders,
             strategy: Arc::new(strategy.with_table_target_size(settings.file)),
             slot,
             grave: SpinLock::default(),
@@ -147,6 +159,7 @@ impl LsmRuns {
     /// Takes the list of now for the readers to come.
     fn renew(&self) -> Arc<LsmLevels> {
         let new = Arc::new(LsmLevels::of(&self.tree, self.folder.clone()));
+        self.opening.has_named(new.id);
         let mut levels = self.levels.lock();
         // Another thread may have taken a newer one meanwhile.
         let old = match levels.id < new.id {
@@ -194,7 +207,7 @@ impl LsmRuns {
         };
         if files::named_version(&self.folder).ok() != Some(known) {
             files::name_version(&self.folder, known)?;
-            self.settings().access.give(&self.folder.join(files::CURRENT))?;
+            self.folders.give_names(known)?;
         }
         self.state.store(SURE, Ordering::Release);
         remove(std::mem::take(&mut *self.unsure.lock()));
@@ -203,18 +216,26 @@ impl LsmRuns {
 
     /// The error of a change of names that the library could not end. The names become those of before, if
     /// they can.
-    fn after_failure(&self, error: lsm_tree::Error) -> NameError {
-        let Slot { fault, refused, .. } = std::mem::take(&mut *self.slot.lock());
-        let error = match (refused, fault) {
-            (Some(refused), _) => return NameError::NotNamed(refused),
-            (None, Some(fault)) => files::damaged(&self.folder, fault),
-            (None, None) => files::of_library(&self.folder, error),
-        };
+    fn after_failure(&self, error: RunsError) -> NameError {
         let Err(again) = self.name_again() else { return NameError::NotNamed(error) };
         // Without descriptors, memory or room nothing can be named now. With them it can.
-        let is_passing = is_passing(&again);
+        let is_passing = files::is_passing(&again);
         self.state.store(if is_passing { UNSURE } else { POISONED }, Ordering::Release);
         if is_passing { NameError::NotNamed(error) } else { NameError::Poisoned(error) }
+    }
+
+    /// The error of a compaction. What its filter has met is known to it alone.
+    fn after_failed_compaction(&self, error: lsm_tree::Error) -> NameError {
+        let Slot { fault, refused, .. } = std::mem::take(&mut *self.slot.lock());
+        match (refused, fault) {
+            (Some(refused), _) => NameError::NotNamed(refused),
+            (None, Some(fault)) => self.after_failure(files::damaged(&self.folder, fault)),
+            (None, None) => self.after_failure(self.of_library(error)),
+        }
+    }
+
+    fn of_library(&self, error: lsm_tree::Error) -> RunsError {
+        files::of_library(&self.folder, error)
     }
 
     /// Whether files with these numbers are in the list that the library knows.
@@ -230,11 +251,8 @@ impl LsmRuns {
     /// Gives files that have names now the access of the pool. Until then the folder keeps others out, and a
     /// file that is left out is given it by the next opening.
     fn give_access<'t>(&self, tables: impl Iterator<Item = &'t Table>) {
-        let access = self.settings().access;
-        let version = files::version(&self.folder, self.tree.current_version().id());
-        let names = [self.folder.join(files::CURRENT), version];
-        let paths = tables.map(|table| (*table.path).clone()).chain(names);
-        paths.for_each(|path| drop(access.give(&path)));
+        tables.for_each(|table| drop(self.folders.give_table(table.id())));
+        drop(self.folders.give_names(self.tree.current_version().id()));
     }
 
     fn begin(&self) -> Writing<'_> {
@@ -325,16 +343,6 @@ fn tables_of(part: Part) -> Vec<Table> {
     *part.files.downcast().expect("a part of levels in files")
 }
 
-/// ENFILE and EMFILE, for which the standard library has no kind.
-const DESCRIPTORS: [i32; 2] = [23, 24];
-
-/// Whether an error of the system comes from a lack that may pass.
-fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
-    let passes = [Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock];
-    passes.contains(&error.kind()) || error.raw_os_error().is_some_and(|code| DESCRIPTORS.contains(&code))
-}
-
 /// Removes files that have no names: each when its table drops.
 fn remove(tables: Vec<Table>) {
     tables.iter().for_each(|table| table.is_deleted.store(true, Release));
@@ -355,7 +363,7 @@ impl Runs for LsmRuns {
         let written = written.map_err(|error| files::of_library(&self.folder, error))?;
         let tables = written.map_or_else(Vec::new, |(tables, _)| tables);
         writing.end(tables.iter().map(Table::id).collect());
-        let given = tables.iter().try_for_each(|table| self.settings().access.give(&table.path));
+        let given = tables.iter().try_for_each(|table| self.folders.ensure_table(table.id()));
         if let Err(error) = given {
             remove(tables);
             return Err(files::device(&self.folder, error));
@@ -387,7 +395,7 @@ impl Runs for LsmRuns {
         }
         let registered = self.tree.register_tables(&tables, None, None, &[], BIAS);
         let result = match registered {
-            Err(error) if !self.has_named(&tables) => Err(self.after_failure(error)),
+            Err(error) if !self.has_named(&tables) => Err(self.after_failure(self.of_library(error))),
             _ => Ok(()),
         };
         match (&result, self.state.load(Ordering::Acquire)) {
@@ -419,7 +427,7 @@ impl Runs for LsmRuns {
         if let Err(error) = result
             && !compacted.has_worked
         {
-            return Err(self.after_failure(error));
+            return Err(self.after_failed_compaction(error));
         }
         let is_old = |table: &&Table| before.tables().any(|old| old.id() == table.id());
         self.give_access(after.tables().filter(|table| !is_old(table)));
@@ -444,11 +452,12 @@ impl Runs for LsmRuns {
         }
         before().map_err(NameError::NotNamed)?;
         let bounds = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
-        self.tree.drop_range::<&[u8], _>(bounds).map_err(|error| self.after_failure(error))?;
+        let failed = |error| self.after_failure(self.of_library(error));
+        self.tree.drop_range::<&[u8], _>(bounds).map_err(failed)?;
         // The library lets go of the files of this change only with the next one. If that fails, they stay
         // for a while.
         let next = self.tree.register_tables(&[], None, None, &[], BIAS);
-        let next = next.map_err(|error| self.after_failure(error));
+        let next = next.map_err(failed);
         self.give_access([].into_iter());
         self.renew();
         if let Err(error @ NameError::Poisoned(_)) = next {
