@@ -87,7 +87,11 @@ pub(super) fn verify(
         };
     };
     if let Some(table) = relied.clone().find(|table| !trees.contains(&table.created)) {
-        let what = format!("those of the table {:?} are missing; name their folder (--levels)", table.name);
+        let what = format!(
+            "those of the table {:?} are missing; restore the folder that was copied with the pool, or name it \
+             (--levels): no two pools share one",
+            table.name
+        );
         return Err(RunsError::Damaged { place: forest.place(), what }.into());
     }
     Ok(pairing::verify(forest, paired, relied.map(|table| table.created))?)
