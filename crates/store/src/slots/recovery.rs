@@ -126,7 +126,10 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
         // Nothing in a page proves its records, so lost ones could not be found.
         let what = match spine.heap.space().superblock().is_of_other_boot(spine.region()) {
             true => "after a crash of the operating system, which its durability does not cover, the pool",
-            false => "on another device than when it was written to, without a close, the pool",
+            // The disk may have got another number.
+            false => {
+                "on another device than before, without a close (if it is the same, `quipu sync POOL --accept-copy`), the pool"
+            }
         };
         let len = spine.region().len();
         findings.damage.push(DamagedPlace { what: what.into(), offset: 0, len });
