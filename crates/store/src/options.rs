@@ -180,9 +180,9 @@ impl Options {
     /// Whether to open a copy of a pool that was not closed. Such a copy is refused
     /// ([`SpaceError::CopyOfOpen`](quipu_parts::space::SpaceError)), since a store that was open meanwhile
     /// changes what is copied already. Accept it only if no process had the pool open while it was copied, as
-    /// after a kill: otherwise keys are lost without a word. A file that has come to another device since then,
-    /// within one boot of the machine, is believed likewise: a copy, or a disk that has got another number.
-    /// Default: no.
+    /// after a kill: otherwise keys are lost without a word. A file that has come to another device since
+    /// then, within one boot of the machine, is believed likewise: a copy, or a disk that has got another
+    /// number. Default: no.
     pub fn accept_copy(self, accepts: bool) -> Options {
         Options { accept_copy: accepts, ..self }
     }

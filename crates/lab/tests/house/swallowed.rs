@@ -79,8 +79,8 @@ pub const SWALLOWED: &[(&str, usize, &str)] = &[
     ),
     (
         "crates/parts/src/heap/slots/locks.rs",
-        2,
-        "a swap that lost is tried again, and a record of a writer that gave up is freed by recovery",
+        1,
+        "a record that cannot be read cannot be cleared either; its next reader is told",
     ),
     (
         "crates/parts/src/index/buckets/offer.rs",

@@ -15,8 +15,8 @@ const GET_GENERATION: u32 = opcode::read::<c_long>(b'v', 1);
 pub struct FileIdentity {
     /// Its inode number.
     pub inode: u64,
-    /// Nanoseconds since 1970 at its creation. Where the file system does not keep them, the generation of the
-    /// inode, below 2^32; 0 where it has neither.
+    /// Nanoseconds since 1970 at its creation. Where the file system does not keep them, the generation of
+    /// the inode, below 2^32; 0 where it has neither.
     pub birth: u64,
     /// The device that its file system is on: the major number in the upper half. Where that is 0, the system
     /// draws numbers at each mount, and this is the identifier of the file system instead (`f_fsid`), or 0. A
@@ -48,7 +48,8 @@ fn nanoseconds(seconds: i64, rest: u32) -> u64 {
 fn generation(file: impl AsFd) -> Result<u64, Errno> {
     // Of the word that the request's number speaks of, file systems write an `int`.
     let mut words = [0u32; size_of::<c_long>() / size_of::<u32>()];
-    // SAFETY: the request writes at most a `c_long`, which is as large as the words. Any bytes are valid ones.
+    // SAFETY: the request writes at most a `c_long`, which is as large as the words. Any bytes are valid
+    // ones.
     unsafe { ioctl(file, Updater::<GET_GENERATION, _>::new(&mut words)) }?;
     Ok(u64::from(words[0]))
 }

@@ -54,8 +54,8 @@ impl ExpiryClock {
 }
 
 impl Space {
-    /// The time by which values expire, in milliseconds since 1970. What answers a user asks
-    /// [`has_passed`](Space::has_passed) instead, which keeps the answer over a crash.
+    /// The time by which values expire, in milliseconds since 1970. An answer to a user comes from
+    /// [`has_passed`](Space::has_passed) instead, which stays so over a crash.
     #[inline]
     pub fn expiry_time(&self) -> u64 {
         let (now, floor) = (self.region().now(), self.expiry.floor.load(Ordering::Acquire));
@@ -79,8 +79,8 @@ impl Space {
         has_passed
     }
 
-    /// Notes that the pool has a value that expires, before it is there. A crash forgets times beyond the mark,
-    /// by which the end of the value may have been reckoned. So the mark follows in steps.
+    /// Notes that the pool has a value that expires, before it is there. A crash forgets times beyond the
+    /// mark, by which the end of the value may have been reckoned. So the mark follows in steps.
     #[inline]
     pub fn note_expiring(&self) {
         let mark = self.expiry.mark.load(Ordering::Relaxed);

@@ -265,10 +265,12 @@ impl Superblock {
         self.boot_id != region.boot_id()
     }
 
-    /// Whether the file is on another device than in the last run. Unless the file has been copied, the pages
-    /// that this run left in the system's cache are not those of this device.
-    pub fn is_on_other_device(&self, region: &Region) -> bool {
-        self.file.device != FileEntry::of(region).device
+    /// Whether the system's cache of pages may be another one than that of the last run: the system has
+    /// stopped since, or the file is on another device. A copy was made by way of that cache, so it may be on
+    /// any device if the operator accepts it.
+    pub fn has_lost_pages(&self, region: &Region, is_accepted: bool) -> bool {
+        let is_elsewhere = self.file.device != FileEntry::of(region).device;
+        self.is_of_other_boot(region) || (is_elsewhere && !is_accepted)
     }
 
     /// Whether the last run was of this boot, on this device and in this file.

@@ -432,10 +432,7 @@ fn open(
         return Err(SpaceError::CopyOfOpen.into());
     }
     let accepted = options.accept_damage && design.can().salvages;
-    // A copy was made by way of the cache that has the last run's pages.
-    let is_elsewhere = !options.accept_copy && superblock.is_on_other_device(&region);
-    let has_lost_pages = superblock.is_of_other_boot(&region) || is_elsewhere;
-    let torn = covered && has_lost_pages && !superblock.is_clean();
+    let torn = covered && superblock.has_lost_pages(&region, options.accept_copy) && !superblock.is_clean();
     let holes = match (accepted, torn) {
         (true, _) => Holes::AreAccepted,
         (false, true) => Holes::AreLost,
@@ -443,11 +440,11 @@ fn open(
     };
     let (mut space, found) = Space::examine(region)?;
     limit_index(&mut space, options);
-    let how = How::Existing(Existing { holes, found, progress });
     if options.reset_expiry {
         space.forget_expiry();
     }
     let ahead = Duration::from_millis(space.expiry_ahead());
+    let how = How::Existing(Existing { holes, found, progress });
     let site = Site { space: space.into(), folder: folder.clone(), options, how };
     let mut opened = (design.recipe().open)(site)?;
     opened.recovery.expiry_ahead = ahead;

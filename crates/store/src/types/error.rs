@@ -216,7 +216,11 @@ impl DamagedPlace {
     pub(crate) fn after_a_crash(space: &Space) -> DamagedPlace {
         let what = match space.superblock().is_of_other_boot(space.region()) {
             true => "after a crash of the operating system, which its durability does not cover, the pool",
-            false => "on another device than when it was written to, without a close, the pool",
+            // The disk may have got another number.
+            false => {
+                "on another device than before, without a close (if it is the same, `quipu sync POOL --accept-copy`), \
+                 the pool"
+            }
         };
         DamagedPlace { what: what.into(), offset: 0, len: space.region().len() }
     }
