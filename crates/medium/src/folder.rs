@@ -13,7 +13,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Folder(File);
 
-/// What a name stands for.
+/// The thing that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A plain file.
@@ -65,7 +65,7 @@ impl Folder {
         if file.metadata()?.is_file() { Ok(file) } else { Err(other()) }
     }
 
-    /// What a name stands for; `None` if there is no such name.
+    /// The thing that a name stands for; `None` if there is no such name.
     ///
     /// # Errors
     /// Those of the system.

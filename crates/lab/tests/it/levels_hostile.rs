@@ -351,8 +351,8 @@ fn a_salvage_takes_the_levels_too() {
     assert_eq!(report.keys, keys.len() as u64);
 }
 
-/// A snapshot of the levels, taken at one moment in the midst of a dump, lacks what it was about to bring. The
-/// pool relies on that later.
+/// A snapshot of the levels, taken at one moment in the midst of a dump, lacks its records. The pool relies
+/// on these later.
 #[test]
 fn levels_of_a_moment_within_a_dump_are_older_than_the_pool() {
     let (region, watched) = (Region::dram(POOL, Pages::Ordinary).unwrap(), Watched::default());

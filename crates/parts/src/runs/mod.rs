@@ -172,7 +172,7 @@ pub trait Forest: Send + Sync {
     /// Those of the system, and damage.
     fn state(&self) -> Result<LevelsState, RunsError>;
 
-    /// Notes beside the levels a state of them, and how far each tree that is open has come. Durable when this
+    /// Notes beside the levels a state of them, and how far each open tree has come. Durable when this
     /// returns; after an error it may be noted or not.
     ///
     /// # Errors

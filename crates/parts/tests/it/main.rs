@@ -39,6 +39,8 @@ mod masstree_threads;
 mod record;
 mod runs;
 #[cfg(feature = "levels")]
+mod runs_access;
+#[cfg(feature = "levels")]
 mod runs_files;
 mod runs_sim;
 mod shared;

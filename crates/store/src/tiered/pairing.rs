@@ -6,8 +6,8 @@
 //! stands at three places. A dump, or a compaction, goes these steps, each durable before the next:
 //!
 //! 1. The pool's *raised* state becomes a new one. On a file it is written back to the device.
-//! 2. The *note* beside the levels, a file that is replaced as a whole, tells this state, and the version that
-//!    each tree has at least.
+//! 2. The *note* beside the levels, a file that is replaced as a whole, tells this state, and the version of
+//!    each tree at least.
 //! 3. The levels change.
 //! 4. Steps 1 and 2 are done once more, with another new state.
 //! 5. The pool's *confirmed* state becomes that one. From then on the pool relies on the change: it lets
@@ -21,8 +21,8 @@
 //!   asks for no more contents, since the pool relies on nothing that came meanwhile.
 //! - *A crash of the system on a file* leaves them so, though pages reach the disk late or never. The raised
 //!   state was written back before the note, and a lost confirmed state is a lower one.
-//! - *Older levels* have a note below the confirmed state, also if they were copied at one moment in the midst
-//!   of a change: its own state, which was noted before it, is never confirmed as long as it runs.
+//! - *Older levels* have a note below the confirmed state, also if they were copied at one moment in the
+//!   midst of a change. The state that is noted before a change is never confirmed for it.
 //! - *Torn levels*, which were copied file by file during a change, may have the note of behind it and a tree
 //!   of before. That tree has a lower version than the note asks for. Versions only grow.
 //! - *Newer levels* have a note above the raised state of an older pool, also if a compaction has dropped all
@@ -30,9 +30,9 @@
 //! - *Levels of another branch*, where both were copied and went on apart, have other random bits.
 //!
 //! A pool none of whose tables has anything on levels relies on no state: there the folder may be missing.
-//! Moves of files between levels change no contents, and no state. So the versions tell nothing of a tree
-//! that is *newer* than its note: beside the pool of now that note is too old, and beside an older pool the
-//! numbers of such a tree are too high, if it has any that are new.
+//! Moves of files between levels change no contents, and no state. So versions tell nothing of a tree that is
+//! *newer* than its note. Beside the pool of now that note is too old. Beside an older pool the numbers of
+//! such a tree are too high, if it has new ones.
 
 use crate::options::Twin;
 use quipu_parts::heap::chain::anchor::{Anchor, Paired};
@@ -61,6 +61,8 @@ struct States {
     noted: LevelsState,
     /// Of this run, once it has changed something.
     mark: Option<u64>,
+    /// Whether the levels have changed, and the pool could not be told so.
+    owes: bool,
 }
 
 /// A change of levels.
@@ -76,7 +78,7 @@ impl Pairing {
         twin: Option<Twin>,
         found: LevelsState,
     ) -> Arc<Pairing> {
-        let states = SpinLock::new(States { found, noted: found, mark: None });
+        let states = SpinLock::new(States { found, noted: found, mark: None, owes: false });
         Arc::new(Pairing { forest, anchor, space, certifier, twin, states })
     }
 
@@ -86,8 +88,7 @@ impl Pairing {
     }
 
     /// Steps 1 and 2.
-    fn raise(&self) -> Result<LevelsState, RunsError> {
-        let mut states = self.states.lock();
+    fn raise(&self, states: &mut States) -> Result<LevelsState, RunsError> {
         let mark = *states.mark.get_or_insert_with(|| {
             let mut bytes = [0; 8];
             self.space.region().entropy(&mut bytes);
@@ -122,16 +123,20 @@ impl Change {
 
     /// Steps 1 and 2.
     pub(super) fn begin(&self) -> Result<(), RunsError> {
-        self.pairing.raise()?;
+        self.pairing.raise(&mut self.pairing.states.lock())?;
         self.has_begun.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Steps 4 and 5, if it has begun. After an error the pool does not rely on the change, and must not.
+    /// Steps 4 and 5, if it has begun, or if an earlier change could not do them. After an error the pool
+    /// does not rely on the change, and must not.
     pub(super) fn confirm(&self) -> Result<(), RunsError> {
-        if self.has_begun.load(Ordering::Relaxed) {
-            let confirmed = self.pairing.raise()?;
+        let mut states = self.pairing.states.lock();
+        if self.has_begun.load(Ordering::Relaxed) || states.owes {
+            states.owes = true;
+            let confirmed = self.pairing.raise(&mut states)?;
             self.pairing.pair(Paired { raised: confirmed, confirmed });
+            states.owes = false;
         }
         Ok(())
     }

@@ -57,8 +57,8 @@ impl Access {
         if about.is_dir() { self.of_folder() } else { self.mode }
     }
 
-    /// Gives a file or folder this access. What belongs to somebody else keeps what it has, and so does a
-    /// file that has another name: that may be anywhere.
+    /// Gives a file or folder this access. Those of somebody else keep what they have, and so does a file
+    /// that has another name: that may be anywhere.
     fn give(self, file: &File) -> io::Result<()> {
         let about = file.metadata()?;
         if about.is_file() && about.nlink() > 1 {
@@ -98,8 +98,8 @@ impl Access {
         if lacks == 0 { Ok(()) } else { Err(io::Error::new(io::ErrorKind::PermissionDenied, what)) }
     }
 
-    /// Gives it to the first folder. That may be reached by a link, which may lead to anybody's: then it keeps
-    /// its owner, and its mode unless it is the pool's owner's.
+    /// Gives it to the first folder. That may be reached by a link, which may lead to anybody's. Then it
+    /// keeps its owner, and its mode unless it belongs to the pool's owner.
     pub(super) fn give_first(self, path: &Path) -> io::Result<()> {
         if !path.is_symlink() {
             return self.give(Folder::open_itself(path)?.as_file());

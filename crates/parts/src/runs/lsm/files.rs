@@ -150,7 +150,7 @@ pub(super) fn clear(folder: &Path, gone: &[PathBuf]) -> Result<(), RunsError> {
     gone.iter().try_for_each(fs::remove_dir_all).map_err(|error| device(folder, error))
 }
 
-/// What the file [`POOL`] tells.
+/// The contents of the file [`POOL`].
 #[derive(Default)]
 pub(super) struct Note {
     pub state: LevelsState,
@@ -194,7 +194,7 @@ fn number_in(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// The contents of the file [`POOL`].
+/// The text of the file [`POOL`].
 fn content(digest: u64, note: &Note) -> String {
     let LevelsState { number, mark } = note.state;
     let trees: String =

@@ -224,7 +224,7 @@ impl LsmRuns {
         if is_passing { NameError::NotNamed(error) } else { NameError::Poisoned(error) }
     }
 
-    /// The error of a compaction. What its filter has met is known to it alone.
+    /// The error of a compaction, or what its filter has met.
     fn after_failed_compaction(&self, error: lsm_tree::Error) -> NameError {
         let Slot { fault, refused, .. } = std::mem::take(&mut *self.slot.lock());
         match (refused, fault) {
