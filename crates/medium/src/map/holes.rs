@@ -25,7 +25,7 @@ impl Mapping {
             for hole in (Holes { file, at: 0, len: piece.len }).take(MOST) {
                 let (start, end) = (hole.start.next_multiple_of(page), hole.end / page * page);
                 if start < end {
-                    // SAFETY: in bounds of a mapping that only the caller uses, and the bytes there are zeros.
+                    // SAFETY: in bounds of a mapping that the caller alone uses. The bytes are zeros.
                     unsafe {
                         map_zeros(self.base().wrapping_add((piece.start + start) as usize), end - start)
                     };

@@ -178,8 +178,8 @@ impl Space {
         Ok(keeps)
     }
 
-    /// Finds the storage that an earlier handle has kept, where that looked first for zones. This one may have
-    /// a use that takes them before it has kept any.
+    /// Finds the storage that an earlier handle has kept, where that looked first for zones. In this one, a
+    /// use may take them before it has kept any.
     fn find_kept_storage(&self) {
         let storage = &self.zones.storage;
         let count = storage.zones.lock().len();

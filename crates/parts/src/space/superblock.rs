@@ -33,7 +33,8 @@ const MAGIC: [u8; 8] = *b"QUIPU\r\n\x1a";
 const THIRD_MAGIC: [u8; 8] = *b"QUIPU3RD";
 /// The third copy stands nowhere behind this.
 pub(super) const THIRD_COPY_AT_MOST: u64 = 1 << 20;
-/// The ceiling of the clock in the third copy: higher than any run draws, and low enough that few other bytes look like a number below it.
+/// The ceiling of the clock in the third copy: higher than any run draws, and low enough that few other bytes
+/// look like a number below it.
 const UNKNOWN_CEILING: u64 = 1 << 44;
 const STATE_CLEAN: u32 = 1;
 const STATE_UNCLEAN: u32 = 2;

@@ -220,9 +220,9 @@ impl<I: InOrder> Tiers<I> {
         })
     }
 
-    /// On a full disk, takes a step of rewriting memtables that are older than a write that met this error. A
-    /// memtable that is given back keeps its storage, and the copies leave room behind them. Returns the error
-    /// if no memtable gives anything back. The caller holds no lock.
+    /// On a full disk, takes a step of rewriting memtables that are older than a write that met this error.
+    /// One that is given back keeps its storage, and the copies leave room behind them. Returns the error if
+    /// no memtable gives anything back. The caller holds no lock.
     #[cold]
     pub(super) fn win_storage_back<'s>(
         &'s self,
@@ -294,11 +294,11 @@ impl<I: InOrder> Tiers<I> {
     pub(super) fn rewrite_all(&self) -> Result<(u64, u64), Error> {
         self.admission.admit()?;
         let before = self.rewriter.done();
-        match self.dump_further() {
-            // Rewriting makes room in the pool, also where the levels have none.
-            Err(error) if is_of_a_full_disk(&error) => {}
-            done => done?,
-        }
+        // Where the levels have no room, rewriting makes some in the pool all the same.
+        let full = match self.dump_further() {
+            Err(error) if is_of_a_full_disk(&error) => Some(error),
+            done => done.map(|()| None)?,
+        };
         self.release_all_ripe();
         let space = self.log.heap().space();
         self.sweep_all()?;
@@ -310,7 +310,7 @@ impl<I: InOrder> Tiers<I> {
             self.release_all_ripe();
         }
         let done = self.rewriter.done();
-        Ok((done.zones - before.zones, done.bytes - before.bytes))
+        full.map_or(Ok((done.zones - before.zones, done.bytes - before.bytes)), Err)
     }
 }
 
