@@ -1,9 +1,9 @@
 //! The limit on the length of files (`ulimit -f`, `RLIMIT_FSIZE`).
 //!
-//! Making a file longer than the limit raises a signal, SIGXFSZ, and so does a write behind the limit within a
-//! longer file. The signal ends a process that does nothing about it. A library leaves the signals of its process
-//! alone, so it compares before it makes a pool, and before it writes to one on a disk. Files that grow by
-//! writes, as those of levels do, are beyond that: a program that may meet the limit
+//! Making a file longer than the limit raises a signal, SIGXFSZ, and so does a write behind the limit
+//! within a longer file. The signal ends a process that does nothing about it. A library leaves the signals
+//! of its process alone, so it compares before it makes a pool, and before it writes to one on a disk. Files
+//! that grow by writes, as those of levels do, are beyond that: a program that may meet the limit
 //! [ignores](ignore_file_limit_signal) the signal.
 
 use crate::error::MediumError;

@@ -8,6 +8,7 @@ use super::object_pool::{self, ObjectPool};
 use super::part_header::{self, PART_HEADER_LEN};
 use super::recovery::{SpaceRecovery, repair};
 use super::superblock::{self, COPY_LEN, COPY_OFFSETS, Superblock};
+use super::third_copy;
 use super::zone_pool::{self, ZonePool};
 use crate::sync::SpinLock;
 use quipu_medium::{Claim, MediumError, Region};
@@ -55,7 +56,7 @@ impl Space {
         }
         superblock::write_first(&region, &plan);
         // Without it there is a whole pool, and it alone would look like a damaged one.
-        superblock::write_third(&region, &plan);
+        third_copy::write(&region, &plan);
         region.fence();
         drop(claim);
         let space = Space::open(region)?.0;
@@ -190,7 +191,7 @@ impl Space {
         self.accept_expiry();
         self.lists().for_each(|list| repair(list, recovery));
         if !self.region.is_read_only() && !self.has_third_copy() {
-            superblock::write_third(&self.region, &self.superblock());
+            third_copy::write(&self.region, &self.superblock());
             self.region.fence();
         }
     }
@@ -264,7 +265,7 @@ impl Space {
     /// Whether the third copy of the superblock, which a salvage may need, is whole. If it is not, the next
     /// opening for writing writes it anew.
     pub fn has_third_copy(&self) -> bool {
-        superblock::has_third(&self.region, &self.current.lock().superblock)
+        third_copy::is_there(&self.region, &self.current.lock().superblock)
     }
 
     /// The object pool of that name.

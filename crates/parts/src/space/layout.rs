@@ -8,9 +8,8 @@ use super::error::SpaceError;
 use super::free_list::{FreeListKind, MAX_OBJECTS, WORD_LEN};
 use super::part_header::{self, PART_HEADER_LEN};
 use super::pool_header::{HEADER_LEN, ZoneEntry};
-use super::superblock::{
-    COPY_LEN, MAX_EXTENTS, MAX_POOLS, SETTINGS_LEN, SUPERBLOCK_END, Superblock, THIRD_COPY_AT_MOST,
-};
+use super::superblock::{COPY_LEN, MAX_EXTENTS, MAX_POOLS, SETTINGS_LEN, SUPERBLOCK_END, Superblock};
+use super::third_copy;
 use quipu_medium::{LINE, Span};
 use std::ops::Range;
 
@@ -122,7 +121,7 @@ pub(super) fn plan(spans: &[Span], options: &FormatOptions) -> Result<Superblock
 /// Where the third copy of the superblock stands in a pool whose first part has this length: at 1 MiB, or at
 /// a 64th of a shorter one.
 fn third_copy_of(len: u64) -> u64 {
-    (len / 64 / PAGE * PAGE).clamp(SUPERBLOCK_END, THIRD_COPY_AT_MOST)
+    (len / 64 / PAGE * PAGE).clamp(SUPERBLOCK_END, third_copy::AT_MOST)
 }
 
 fn check_options(spans: &[Span], options: &FormatOptions) -> Result<(), SpaceError> {
@@ -192,7 +191,7 @@ pub(super) fn verify(superblock: &Superblock) -> Result<(), SpaceError> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     ranges.push(0..SUPERBLOCK_END);
     let third_copy = superblock.third_copy.get();
-    let is_possible = third_copy.is_multiple_of(PAGE) && third_copy <= THIRD_COPY_AT_MOST;
+    let is_possible = third_copy.is_multiple_of(PAGE) && third_copy <= third_copy::AT_MOST;
     rule(is_possible, "the third copy of the superblock is nowhere")?;
     ranges.push(third_copy..third_copy + COPY_LEN);
     ranges.extend(part_header::places(superblock).map(|(_, at)| at..at + PART_HEADER_LEN));

@@ -52,6 +52,7 @@ mod pool_header;
 mod recovery;
 mod superblock;
 mod tables;
+mod third_copy;
 mod zone_pool;
 
 pub use audit::{PoolAudit, SpaceAudit};

@@ -12,6 +12,7 @@
 
 use super::error::SpaceError;
 use super::free_list::FreeListKind;
+use super::third_copy;
 use quipu_medium::Region;
 use twox_hash::XxHash3_64;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -30,12 +31,6 @@ pub const MAX_EXTENTS: usize = 16;
 pub(super) const MAX_POOLS: usize = 8;
 
 const MAGIC: [u8; 8] = *b"QUIPU\r\n\x1a";
-const THIRD_MAGIC: [u8; 8] = *b"QUIPU3RD";
-/// The third copy stands nowhere behind this.
-pub(super) const THIRD_COPY_AT_MOST: u64 = 1 << 20;
-/// The ceiling of the clock in the third copy: higher than any run draws, and low enough that few other bytes
-/// look like a number below it.
-const UNKNOWN_CEILING: u64 = 1 << 44;
 const STATE_CLEAN: u32 = 1;
 const STATE_UNCLEAN: u32 = 2;
 
@@ -301,7 +296,7 @@ impl Superblock {
         self.checksum.set(self.expected_checksum());
     }
 
-    fn expected_checksum(&self) -> u64 {
+    pub(super) fn expected_checksum(&self) -> u64 {
         let bytes = self.as_bytes();
         XxHash3_64::oneshot(&bytes[size_of::<U64>()..])
     }
@@ -375,7 +370,9 @@ pub(super) fn newest(region: &Region) -> Result<Found, SpaceError> {
     }
     let Some((superblock, copy)) = best else {
         return Err(match first_magic {
-            None if third(region).is_some() => SpaceError::Damaged { what: BOTH_COPIES, offset: 0 },
+            None if third_copy::find(region).is_some() => {
+                SpaceError::Damaged { what: BOTH_COPIES, offset: 0 }
+            }
             None => SpaceError::NotAPool,
             Some(_) if region.len() < SUPERBLOCK_END => {
                 SpaceError::Truncated { expected: SUPERBLOCK_END, found: region.len() }
@@ -398,58 +395,12 @@ pub(super) fn newest(region: &Region) -> Result<Found, SpaceError> {
 pub(super) fn described(region: &Region) -> Result<(Found, Option<SpaceError>), SpaceError> {
     match newest(region) {
         Ok(found) => Ok((found, None)),
-        Err(error @ (SpaceError::NotAPool | SpaceError::Damaged { .. })) => match third(region) {
+        Err(error @ (SpaceError::NotAPool | SpaceError::Damaged { .. })) => match third_copy::find(region) {
             Some(superblock) => Ok((Found { superblock, copy: 0, other_lost: true }, Some(error))),
             None => Err(error),
         },
         Err(error) => Err(error),
     }
-}
-
-/// Looks for the third copy, whose place depends on the length that the pool was created with.
-fn third(region: &Region) -> Option<Superblock> {
-    places_of_third(region).find_map(|at| third_at(region, at))
-}
-
-fn places_of_third(region: &Region) -> impl Iterator<Item = u64> {
-    let places = (SUPERBLOCK_END..=THIRD_COPY_AT_MOST).step_by(COPY_LEN as usize);
-    places.take_while(|at| at + COPY_LEN <= region.len())
-}
-
-fn third_at(region: &Region, at: u64) -> Option<Superblock> {
-    // On a file system in memory, a look at a hole takes a page.
-    if !region.has_data(at, COPY_LEN) {
-        return None;
-    }
-    let mut copy = Superblock::new_zeroed();
-    region.read_racing(at, copy.as_mut_bytes());
-    let is_one = copy.magic == THIRD_MAGIC && copy.checksum.get() == copy.expected_checksum();
-    (is_one && copy.version() == FORMAT_VERSION && copy.third_copy.get() == at).then_some(copy)
-}
-
-/// Whether the third copy is there, and tells of this pool.
-pub(super) fn has_third(region: &Region, superblock: &Superblock) -> bool {
-    let at = superblock.third_copy.get();
-    at + COPY_LEN <= region.len()
-        && third_at(region, at).is_some_and(|third| third.secret == superblock.secret)
-}
-
-/// Writes the third copy of a pool: what never changes. Nothing that a later run changes may be believed of
-/// it, so it is of no run, of no file, and unclean. A fence follows.
-pub(super) fn write_third(region: &Region, superblock: &Superblock) {
-    let mut copy = superblock.clone();
-    copy.generation.set(0);
-    copy.set_clean(false);
-    copy.clock_ceiling.set(UNKNOWN_CEILING);
-    copy.run.set(0);
-    copy.boot_id = [0; _];
-    (copy.zones_digest, copy.headers_digest) = (U64::ZERO, U64::ZERO);
-    copy.checkpoint = CheckpointEntry::new_zeroed();
-    (copy.expiry_mark, copy.keys) = (U64::ZERO, U64::ZERO);
-    copy.file = FileEntry::default();
-    copy.magic = THIRD_MAGIC;
-    copy.checksum.set(copy.expected_checksum());
-    region.write_nt(superblock.third_copy.get(), copy.as_bytes());
 }
 
 /// Writes a sealed superblock into a copy. Durable when it returns.
@@ -463,7 +414,7 @@ pub(super) fn write_copy(region: &Region, copy: usize, superblock: &Superblock) 
 /// elsewhere.
 pub(super) fn erase(region: &Region) {
     region.zero(0, SUPERBLOCK_END);
-    for at in places_of_third(region).filter(|at| third_at(region, *at).is_some()) {
+    for at in third_copy::places(region).filter(|at| third_copy::read(region, *at).is_some()) {
         region.zero(at, COPY_LEN);
     }
     region.fence();

@@ -24,7 +24,7 @@ const LEAST_BEFORE_DUMPS: u64 = 2;
 /// Microseconds between two looks at room that another thread makes by a dump.
 const BY_ANOTHER: u64 = 500;
 
-/// What a write that found the disk full rewrites to win storage back.
+/// The search of a write that found the disk full, for memtables to rewrite.
 pub(super) struct StorageSearch<'s> {
     /// Memtables with lower numbers.
     older_than: u64,

@@ -154,7 +154,7 @@ fn session<I: InOrder>(table: &Table<I>, into: &Arc<dyn Engine>) -> Result<InPla
     session.on(created.id)
 }
 
-/// What was found of a table in memory.
+/// The keys of a table that were found in memory.
 #[derive(Default)]
 struct Copied {
     keys: u64,
