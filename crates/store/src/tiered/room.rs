@@ -24,7 +24,7 @@ const LEAST_BEFORE_DUMPS: u64 = 2;
 /// Microseconds between two looks at room that another thread makes by a dump.
 const BY_ANOTHER: u64 = 500;
 
-/// The search of a write that found the disk full, for memtables to rewrite.
+/// The search of a deletion that found the disk full, for memtables to rewrite.
 pub(super) struct StorageSearch<'s> {
     /// Memtables with lower numbers.
     older_than: u64,
@@ -220,7 +220,7 @@ impl<I: InOrder> Tiers<I> {
         })
     }
 
-    /// On a full disk, takes a step of rewriting memtables that are older than a write that met this error.
+    /// On a full disk, takes a step of rewriting memtables that are older than a deletion that met this.
     /// One that is given back keeps its storage, and the copies leave room behind them. Returns the error if
     /// no memtable gives anything back. The caller holds no lock.
     #[cold]

@@ -224,7 +224,10 @@ impl<I: InOrder> Tiers<I> {
         loop {
             match write(self, session) {
                 Err(error @ Error::PoolFull { .. }) => self.make_room(session, purpose.get(), error)?,
-                Err(error @ Error::Medium(MediumError::DiskFull { .. })) => {
+                // A put that made room on a full disk would take what deletions need.
+                Err(error @ Error::Medium(MediumError::DiskFull { .. }))
+                    if purpose.get() == Purpose::Delete =>
+                {
                     self.win_storage_back(session, &mut search, error)?;
                 }
                 done => return done,
