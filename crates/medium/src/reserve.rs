@@ -50,10 +50,9 @@ impl Region {
 
     /// Gives back what a [reservation](Region::reserve) of the first `from` bytes of a range has added behind
     /// them: the rest of the unit in which they end. Nothing happens unless the range has that unit for
-    /// itself. In a file system in memory, which has no units, all behind them goes. Returns the bytes, which
-    /// become zeros.
+    /// itself. Returns the bytes, which become zeros.
     ///
-    /// Nobody stores there from now on, except by [`overwrite`](Region::overwrite), before it is
+    /// Nobody stores to the unit from now on, except by [`overwrite`](Region::overwrite), before it is
     /// reserved again.
     ///
     /// # Errors

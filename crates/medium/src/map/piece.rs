@@ -169,11 +169,8 @@ impl Piece {
 
     /// See [`crate::Region::discard_rest`].
     pub(super) fn discard_rest(&self, offset: u64, len: u64, from: u64) -> Result<u64, MediumError> {
-        let page = rustix::param::page_size() as u64;
-        let rest = match self.storage() {
-            Some(storage) => storage.give_back_rest(offset..offset + len, offset + from),
-            None => (offset + from).next_multiple_of(page)..(offset + len) / page * page,
-        };
+        let Some(storage) = self.storage() else { return Ok(0) };
+        let rest = storage.give_back_rest(offset..offset + len, offset + from);
         self.punch(rest)
     }
 
