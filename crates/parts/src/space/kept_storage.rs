@@ -133,8 +133,10 @@ impl Space {
             return Ok(0);
         }
         let storage = &self.zones.storage;
-        let keeps = storage.zones.lock().len().min(leave as usize);
-        if !storage.has_looked.swap(true, Ordering::Relaxed) {
+        let count = storage.zones.lock().len();
+        let keeps = count.min(leave as usize);
+        // Designs over logs clean before they take what they do not know of.
+        if count > KEPT && !storage.has_looked.swap(true, Ordering::Relaxed) {
             self.find_kept_storage();
         }
         if self.keeps_storage(leave) {
