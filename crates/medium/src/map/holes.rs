@@ -25,7 +25,7 @@ impl Mapping {
             for hole in (Holes { file, at: 0, len: piece.len }).take(MOST) {
                 let (start, end) = (hole.start.next_multiple_of(page), hole.end / page * page);
                 if start < end {
-                    // SAFETY: in bounds of a mapping that the caller alone uses. The bytes are zeros.
+                    // SAFETY: in bounds of a mapping that its first claim alone uses. A hole holds zeros.
                     unsafe {
                         map_zeros(self.base().wrapping_add((piece.start + start) as usize), end - start)
                     };

@@ -15,8 +15,8 @@ use rustix::mm::{
 use std::fs::File;
 use std::path::Path;
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 
 /// Size and alignment of a huge page, on both processors that we know.
 pub(super) const HUGE: usize = 2 << 20;
@@ -33,6 +33,8 @@ pub struct Mapping {
     pieces: Vec<Piece>,
     statement: Statement,
     claimed: AtomicBool,
+    /// Whether holes are covered.
+    covered: Once,
     /// The process that made the mapping.
     owner: u32,
 }
@@ -46,8 +48,9 @@ impl Claim {
             let path = mapping.path().unwrap_or(Path::new("this memory")).to_owned();
             return Err(MediumError::InUse { path, process: Some(process::id()) });
         }
-        // Parts are moved behind each other before, which needs each in one mapping.
-        mapping.cover_holes();
+        // Parts are moved behind each other before, which needs each in one mapping. Later claims find there
+        // what earlier ones have written.
+        mapping.covered.call_once(|| mapping.cover_holes());
         Ok(Claim(mapping))
     }
 }
@@ -201,7 +204,15 @@ impl Mapping {
     }
 
     fn new(pieces: Vec<Piece>, len: u64, base: *mut u8, statement: Statement) -> Mapping {
-        Mapping { base, len, pieces, statement, claimed: AtomicBool::new(false), owner: process::id() }
+        Mapping {
+            base,
+            len,
+            pieces,
+            statement,
+            claimed: AtomicBool::new(false),
+            covered: Once::new(),
+            owner: process::id(),
+        }
     }
 
     /// Hints may be refused (huge pages switched off); nothing but speed depends on them.
@@ -398,7 +409,7 @@ pub(crate) fn map_private(file: &File, len: u64) -> rustix::io::Result<*mut u8> 
 /// Lays zeroed memory of this process over a part of a private mapping, as far as the system has mappings.
 ///
 /// # Safety
-/// The range is whole pages of a mapping of which nobody else knows.
+/// The range is whole pages of a mapping, holds zeros, and nobody else uses it meanwhile.
 pub(super) unsafe fn map_zeros(at: *mut u8, len: u64) {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
     // SAFETY: as the caller promises. Without it, the range stays a part of the file.

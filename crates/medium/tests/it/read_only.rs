@@ -104,7 +104,7 @@ fn a_reader_takes_no_page_of_a_file_system_in_memory() {
     let before = (blocks(&first), blocks(&second));
     let parts = vec![open(&first).unwrap(), open(&second).unwrap()];
     let region = Region::join(parts, &Topology::of_machine().unwrap()).unwrap();
-    let _claim = region.claim().unwrap();
+    let claim = region.claim().unwrap();
     let mut bytes = vec![1; 2 * len as usize];
     region.read_racing(0, &mut bytes);
     for at in [page(), Region::PART_UNIT + 3 * page() + 5] {
@@ -112,6 +112,9 @@ fn a_reader_takes_no_page_of_a_file_system_in_memory() {
     }
     assert!(bytes.iter().all(|byte| *byte == 0));
     (0..2 * len).step_by(page() as usize).for_each(|at| region.store(at, 7));
+    drop(claim);
+    let _next = region.claim().unwrap();
+    assert!((0..2 * len).step_by(page() as usize).all(|at| region.load(at) == 7), "of the claim before");
     assert_eq!((blocks(&first), blocks(&second)), before);
 }
 
