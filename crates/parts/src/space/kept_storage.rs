@@ -18,7 +18,7 @@ use super::handle::Space;
 use super::zone_pool::ZoneId;
 use crate::sync::SpinLock;
 use quipu_medium::{MediumError, Region};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const NONE: ZoneId = ZoneId(u32::MAX);
 /// Bytes of the zone that is kept for a deletion: enough for some thousands of tombstones.
@@ -38,8 +38,6 @@ const KEPT: usize = 2;
 /// whole length.
 pub(super) struct KeptStorage {
     zones: SpinLock<Vec<ZoneId>>,
-    /// This handle has looked for what an earlier one has kept.
-    has_looked: AtomicBool,
     /// Zones released so far; and that number, plus one, at the moment when the disk was last found full.
     released: AtomicU64,
     full_at: AtomicU64,
@@ -51,7 +49,7 @@ impl Default for KeptStorage {
     fn default() -> KeptStorage {
         let (released, full_at) = (AtomicU64::new(0), AtomicU64::new(0));
         let zones = SpinLock::new(vec![NONE; KEPT]);
-        KeptStorage { zones, has_looked: AtomicBool::new(false), released, full_at, turn: SpinLock::new(()) }
+        KeptStorage { zones, released, full_at, turn: SpinLock::new(()) }
     }
 }
 
@@ -61,7 +59,7 @@ impl KeptStorage {
         self.has_among(zone, usize::MAX)
     }
 
-    /// Whether a zone is among the first `keeps` kept ones.
+    /// Whether a zone is among the first `keeps` kept ones. Where none is kept, this takes no lock.
     pub(super) fn has_among(&self, zone: ZoneId, keeps: usize) -> bool {
         keeps > 0 && self.zones.lock().iter().take(keeps).any(|kept| *kept == zone)
     }
@@ -112,14 +110,21 @@ impl Search {
 
 impl Space {
     /// Keeps storage in so many zones from now on, for a design whose deletions leave all but few of them
-    /// free.
+    /// free: first of all the storage that an earlier handle has kept, where that looked for zones. A use may
+    /// need it before this handle has kept any. Called before the first Get.
     pub fn keep_zones(&self, count: u32) {
-        if self.region().is_sparse() {
-            let mut zones = self.zones.storage.zones.lock();
-            // The last one has less than the others, and is another one now.
-            zones.pop();
-            zones.resize(count as usize, NONE);
-            self.zones.storage.has_looked.store(false, Ordering::Relaxed);
+        if !self.region().is_sparse() || self.region().is_read_only() {
+            return;
+        }
+        let storage = &self.zones.storage;
+        *storage.zones.lock() = vec![NONE; count as usize];
+        let free = (0..self.zone_count()).rev().map(ZoneId).filter(|zone| self.is_free(*zone));
+        for (number, zone) in free.take(count as usize).enumerate() {
+            // On a full disk, those behind have none either.
+            if self.back_zone(zone, 0, storage.len_kept(number, self.zone_size())).is_err() {
+                break;
+            }
+            storage.zones.lock()[number] = zone;
         }
     }
 
@@ -133,12 +138,7 @@ impl Space {
             return Ok(0);
         }
         let storage = &self.zones.storage;
-        let count = storage.zones.lock().len();
-        let keeps = count.min(leave as usize);
-        // Designs over logs clean before they take what they do not know of.
-        if count > KEPT && !storage.has_looked.swap(true, Ordering::Relaxed) {
-            self.find_kept_storage();
-        }
+        let keeps = storage.zones.lock().len().min(leave as usize);
         if self.keeps_storage(leave) {
             return Ok(keeps);
         }
@@ -178,20 +178,6 @@ impl Space {
             }
         }
         Ok(keeps)
-    }
-
-    /// Finds the storage that an earlier handle has kept, where that looked first for zones. In this one, a
-    /// use may take them before it has kept any.
-    fn find_kept_storage(&self) {
-        let storage = &self.zones.storage;
-        let count = storage.zones.lock().len();
-        let free = (0..self.zone_count()).rev().map(ZoneId).filter(|zone| self.is_free(*zone)).take(count);
-        for (number, zone) in free.enumerate() {
-            if self.back_zone(zone, 0, storage.len_kept(number, self.zone_size())).is_err() {
-                break;
-            }
-            storage.zones.lock()[number] = zone;
-        }
     }
 
     /// Keeps storage anew in so many free zones where somebody has taken it, if the disk has some.
