@@ -96,7 +96,7 @@ pub(super) fn recover<I: Index>(
     let Existing { holes, found: mut space, progress } = pool;
     if holes != Holes::AreDamage {
         // Each record names the one before, and nothing tells which are gone.
-        damaged_at(vec![DamagedPlace::after_a_crash(spine.heap.space())])?;
+        return Err(DamagedPlace::after_a_crash(spine.heap.space()).into());
     }
     let zones = spine.heap.space().committed_zones();
     let mut findings: Found = spine.scan_zones(&zones, threads, progress, |guard, shard, zone, found| {

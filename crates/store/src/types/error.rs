@@ -226,10 +226,16 @@ impl DamagedPlace {
     }
 }
 
+impl From<DamagedPlace> for Error {
+    fn from(place: DamagedPlace) -> Error {
+        Error::Damaged(Box::new(Damage { places: vec![place] }))
+    }
+}
+
 impl Error {
     /// One damaged place.
     pub(crate) fn damaged(what: impl Into<String>, offset: u64, len: u64) -> Error {
-        Error::Damaged(Box::new(Damage { places: vec![DamagedPlace { what: what.into(), offset, len }] }))
+        DamagedPlace { what: what.into(), offset, len }.into()
     }
 
     /// A new pool has no zone for records.

@@ -7,6 +7,7 @@
 use super::entry::{self, BIAS, DATA, RANGE};
 use super::files;
 use super::read_only::ReadRuns;
+use crate::record::shown_key;
 use crate::runs::{LevelRecord, Remains, RunsError};
 use crate::versions::RangeTombstone;
 use lsm_tree::{Cache, Checksum, InternalValue, Table, UserKey};
@@ -88,7 +89,7 @@ impl Cursor<'_> {
 
     fn fault(&self, what: &str, place: &Path) -> RunsError {
         let behind = match self.before.as_deref() {
-            Some([DATA, key @ ..]) => format!("behind the key {}", key.escape_ascii()),
+            Some([DATA, key @ ..]) => format!("behind the key {}", shown_key(key)),
             _ => "before its first key".to_owned(),
         };
         files::damaged(place, format!("{what} in file {}, {behind}", self.table.id()))

@@ -63,7 +63,7 @@ pub(crate) fn recover<I: Rooted>(spine: &Spine<I>, pool: Existing<'_>) -> Result
     let Existing { holes, found: mut space, progress } = pool;
     let heap = &spine.heap;
     if holes != Holes::AreDamage {
-        damaged_at(vec![DamagedPlace::after_a_crash(heap.space())])?;
+        return Err(DamagedPlace::after_a_crash(heap.space()).into());
     }
     let of_index: BTreeSet<_> = spine.index.zones().into_iter().collect();
     let zones = heap.space().committed_zones();
