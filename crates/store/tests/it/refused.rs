@@ -17,12 +17,22 @@ fn bytes_of(region: &Region) -> Vec<u8> {
     bytes
 }
 
+fn options_of(design: Design) -> Options {
+    Options::new().design(design).zone_size(64 << 10).levels(Levels::Off)
+}
+
+/// A new pool on the simulator, at the time [`START`].
+fn new_pool(options: &Options) -> (Region, Store) {
+    let region = Region::sim(SimOptions { len: 4 << 20, ..SimOptions::default() });
+    region.simulator().unwrap().set_now(START);
+    let store = Store::create_on(region.clone(), options).unwrap();
+    (region, store)
+}
+
 /// A pool whose process has died, in which everything has expired since, with a damaged record.
 fn damaged(options: &Options) -> Region {
-    let region = Region::sim(SimOptions { len: 4 << 20, ..SimOptions::default() });
+    let (region, store) = new_pool(options);
     let sim = region.simulator().unwrap().clone();
-    sim.set_now(START);
-    let store = Store::create_on(region.clone(), options).unwrap();
     let mut client = store.client();
     for round in 1..=2 {
         for number in 0..KEYS {
@@ -47,8 +57,7 @@ const LOOKS_AT_NONE: [Design; 4] =
 fn a_pool_that_is_refused_stays_as_it_is() {
     let looks = |design: &&Design| design.can().expiry && !LOOKS_AT_NONE.contains(design);
     for design in Design::ALL.iter().filter(looks) {
-        let options = Options::new().design(*design).zone_size(64 << 10).levels(Levels::Off);
-        let options = options.cleaner(false).recovery_threads(1);
+        let options = options_of(*design).cleaner(false).recovery_threads(1);
         let region = damaged(&options);
         let before = bytes_of(&region);
         for options in [options.clone(), options.reset_expiry(true)] {
@@ -64,11 +73,9 @@ fn a_pool_that_is_refused_stays_as_it_is() {
 #[test]
 fn what_recovery_took_for_expired_stays_so() {
     for design in Design::ALL.iter().filter(|design| design.can().expiry) {
-        let region = Region::sim(SimOptions { len: 4 << 20, ..SimOptions::default() });
-        let sim = region.simulator().unwrap().clone();
-        let options = Options::new().design(*design).zone_size(64 << 10).levels(Levels::Off);
-        sim.set_now(START);
-        let store = Store::create_on(region.clone(), &options).unwrap();
+        let options = options_of(*design);
+        let (region, store) = new_pool(&options);
+        let sim = region.simulator().unwrap();
         for round in 1..=2 {
             store.client().put_for(b"key", &[round; 100], LIFE).unwrap();
         }
@@ -80,7 +87,7 @@ fn what_recovery_took_for_expired_stays_so() {
         assert_eq!(store.client().get(b"key").unwrap(), None, "{design}");
         drop(store);
         sim.set_now(START);
-        let store = Store::open_on(region, &options).unwrap();
+        let store = Store::open_on(region.clone(), &options).unwrap();
         assert_eq!(store.client().get(b"key").unwrap(), None, "{design}");
     }
 }
@@ -91,11 +98,9 @@ fn what_recovery_took_for_expired_stays_so() {
 fn a_crash_does_not_forget_the_clock_by_which_a_value_was_put() {
     const YEARS: u64 = 10 * 365 * 24 * 3_600_000;
     for design in Design::ALL.iter().filter(|design| design.can().expiry) {
-        let region = Region::sim(SimOptions { len: 4 << 20, ..SimOptions::default() });
-        let sim = region.simulator().unwrap().clone();
-        let options = Options::new().design(*design).zone_size(64 << 10).levels(Levels::Off);
-        sim.set_now(START);
-        let store = Store::create_on(region.clone(), &options).unwrap();
+        let options = options_of(*design);
+        let (region, store) = new_pool(&options);
+        let sim = region.simulator().unwrap();
         let mut client = store.client();
         client.put_for(b"before", b"value", LIFE).unwrap();
         sim.set_now(START + YEARS);
@@ -103,7 +108,7 @@ fn a_crash_does_not_forget_the_clock_by_which_a_value_was_put() {
         sim.set_now(START + 1);
         drop(client);
         drop(store);
-        let store = Store::open_on(region, &options).unwrap();
+        let store = Store::open_on(region.clone(), &options).unwrap();
         assert!(store.recovery().expiry_ahead >= Duration::from_millis(YEARS - 1), "{design}");
     }
 }
