@@ -127,7 +127,7 @@ fn on_a_small_file_system() {
 }
 
 #[test]
-#[ignore = "in one of ten runs the storage that is kept for deletions is gone, and they are refused"]
+#[ignore = "in one of ten rounds kept storage is gone: cargo test -p quipu-lab --test it several_clients -- --ignored"]
 fn several_clients_delete_on_a_small_file_system() {
     for _ in 0..20 {
         on_a_small_file_system_of(Design::QUIPU, NodePlace::Dram, Kind::Tmpfs("size=2m"), 3);
