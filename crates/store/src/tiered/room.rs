@@ -8,6 +8,7 @@ use crate::background::Progress;
 use crate::options::{Merging, Twin};
 use crate::types::error::{Error, ErrorKind};
 use crate::walk::patience::Patience;
+use quipu_medium::MediumError;
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::InOrder;
 use quipu_parts::runs::Compact;
@@ -171,16 +172,30 @@ impl<I: InOrder> Tiers<I> {
         }
     }
 
+    /// Lets a write that met this error go on, or returns it. The caller holds no lock.
+    #[cold]
+    pub(super) fn find_room<'s>(
+        &'s self,
+        session: &mut Session<I>,
+        purpose: Purpose,
+        search: &mut Option<StorageSearch<'s>>,
+        error: Error,
+    ) -> Result<(), Error> {
+        match error {
+            Error::PoolFull { .. } => self.make_room(session, purpose, error),
+            // A put that made room on a full disk would take what deletions need.
+            Error::Medium(MediumError::DiskFull { .. }) if purpose == Purpose::Delete => {
+                self.win_storage_back(session, search, error)
+            }
+            error => Err(error),
+        }
+    }
+
     /// Makes room for a write that met this error, or returns it. The caller holds no lock.
     ///
     /// No memtable is rewritten that is younger than the call: copies of this call give nothing back.
     #[cold]
-    pub(super) fn make_room(
-        &self,
-        session: &mut Session<I>,
-        purpose: Purpose,
-        error: Error,
-    ) -> Result<(), Error> {
+    fn make_room(&self, session: &mut Session<I>, purpose: Purpose, error: Error) -> Result<(), Error> {
         self.rewriter.stalls.waiting(self.region(), || {
             self.end(session);
             let space = self.log.heap().space();
@@ -224,7 +239,7 @@ impl<I: InOrder> Tiers<I> {
     /// One that is given back keeps its storage, and the copies leave room behind them. Returns the error if
     /// no memtable gives anything back. The caller holds no lock.
     #[cold]
-    pub(super) fn win_storage_back<'s>(
+    fn win_storage_back<'s>(
         &'s self,
         session: &mut Session<I>,
         search: &mut Option<StorageSearch<'s>>,

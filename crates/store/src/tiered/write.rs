@@ -8,7 +8,7 @@ use crate::options::{Granted, Twin};
 use crate::types::batch::WriteBatch;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
-use quipu_medium::{MediumError, Node};
+use quipu_medium::Node;
 use quipu_parts::commit::ring::Place;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::{CHUNK_HEADER, RecordFound, Supply, Written};
@@ -223,14 +223,8 @@ impl<I: InOrder> Tiers<I> {
         let mut search = None;
         loop {
             match write(self, session) {
-                Err(error @ Error::PoolFull { .. }) => self.make_room(session, purpose.get(), error)?,
-                // A put that made room on a full disk would take what deletions need.
-                Err(error @ Error::Medium(MediumError::DiskFull { .. }))
-                    if purpose.get() == Purpose::Delete =>
-                {
-                    self.win_storage_back(session, &mut search, error)?;
-                }
-                done => return done,
+                Ok(()) => return Ok(()),
+                Err(error) => self.find_room(session, purpose.get(), &mut search, error)?,
             }
         }
     }
