@@ -110,8 +110,8 @@ impl Search {
 
 impl Space {
     /// Keeps storage in so many zones from now on, for a design whose deletions leave all but few of them
-    /// free: first of all the storage that an earlier handle has kept, where that looked for zones. A use may
-    /// need it before this handle has kept any. Called before the first Get.
+    /// free. It begins with the storage that an earlier handle has kept, where that looked for zones: a use
+    /// may need it before this handle has kept any. Called before the first Get.
     pub fn keep_zones(&self, count: u32) {
         if !self.region().is_sparse() || self.region().is_read_only() {
             return;
