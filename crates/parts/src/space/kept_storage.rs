@@ -90,6 +90,16 @@ impl KeptStorage {
     }
 }
 
+/// What a Get must leave of the zones with storage, and what it may take.
+#[derive(Clone, Copy)]
+pub(super) struct Terms {
+    /// It leaves so many kept zones, the first ones.
+    pub(super) leaves: usize,
+    /// It takes one of the other kept zones: a deletion, if compaction is using its own and has no other. The
+    /// next zone that gets storage is for that, since else nothing would make room any more.
+    pub(super) only_kept: bool,
+}
+
 pub(super) struct Search {
     released: u64,
     pub(super) most: usize,
@@ -128,56 +138,70 @@ impl Space {
         }
     }
 
-    /// Ensures that, of the `leave` zones that must stay free, the kept ones have storage. Returns how many
-    /// are kept.
+    /// Ensures that, of the `leave` zones that must stay free, the kept ones have storage.
     ///
     /// A deletion or compaction may take a kept zone at any time. The next Get that leaves zones prepares
-    /// another one.
-    pub(super) fn keep_storage(&self, leave: u32) -> Result<usize, SpaceError> {
+    /// another one. A deletion looks for its own kept zone too, which it may then take.
+    pub(super) fn keep_storage(&self, leave: u32) -> Result<Terms, SpaceError> {
+        let mut terms = Terms { leaves: 0, only_kept: false };
         if !self.region().is_sparse() {
-            return Ok(0);
+            return Ok(terms);
         }
         let storage = &self.zones.storage;
-        let keeps = storage.zones.lock().len().min(leave as usize);
-        if self.keeps_storage(leave) {
-            return Ok(keeps);
-        }
         let kept = storage.zones.lock().clone();
+        terms.leaves = kept.len().min(leave as usize);
+        let is_deletion = leave == FOR_A_DELETION;
+        let looked_at = kept.len().min(terms.leaves + usize::from(is_deletion));
+        if self.keeps_storage(looked_at as u32) {
+            return Ok(terms);
+        }
         let mut search = storage.search(leave);
-        for number in (0..keeps).filter(|number| !self.is_free(kept[*number])) {
-            let len = storage.len_kept(number, self.zone_size());
-            // First the last zones, which Get takes last. On a full disk then the first ones, which have been
-            // used before.
-            let others = |zone: &ZoneId| self.is_free(*zone) && !storage.has(*zone);
-            let last = (0..self.zone_count()).rev().map(ZoneId).filter(others).take(kept.len());
-            // Less is wanted now, so zones are tried again.
-            search.refused.clear();
-            let (mut outcome, mut asked) = (Ok(()), 0);
-            for zone in last.chain((0..self.zone_count()).map(ZoneId).filter(others)) {
-                let offset = self.zone_offset(zone);
-                if search.is_refused(self.region(), offset) {
-                    continue;
+        for number in (0..looked_at).filter(|number| !self.is_free(kept[*number])) {
+            match self.find_storage(storage.len_kept(number, self.zone_size()), &mut search) {
+                // It was released since the first search.
+                Ok(Some(zone)) if terms.only_kept && self.back_zone(zone, 0, self.zone_size()).is_ok() => {
+                    storage.zones.lock()[0] = zone;
+                    terms.only_kept = false;
                 }
-                outcome = self.back_zone(zone, 0, len);
-                if outcome.is_ok() {
-                    storage.zones.lock()[number] = zone;
-                    break;
+                Ok(Some(zone)) => storage.zones.lock()[number] = zone,
+                Ok(None) => {}
+                Err(SpaceError::Medium(MediumError::DiskFull { .. })) if is_deletion && number == 0 => {
+                    terms.only_kept = true;
                 }
-                search.note_refused(self.region(), offset);
-                asked += 1;
-                if asked == search.most {
-                    break;
+                // It may need less.
+                Err(SpaceError::Medium(MediumError::DiskFull { .. })) if is_deletion && !terms.only_kept => {}
+                Err(error) => {
+                    storage.note_full(&search);
+                    return Err(error);
                 }
-            }
-            match outcome {
-                // A deletion may take any zone that is left: it makes room in the long run.
-                Err(SpaceError::Medium(MediumError::DiskFull { .. })) if leave == FOR_A_DELETION => {
-                    return Ok(0);
-                }
-                outcome => outcome.inspect_err(|_| storage.note_full(&search))?,
             }
         }
-        Ok(keeps)
+        Ok(terms)
+    }
+
+    /// A free zone that is not kept, with storage behind its first `len` bytes; `None` if all are kept.
+    fn find_storage(&self, len: u64, search: &mut Search) -> Result<Option<ZoneId>, SpaceError> {
+        let storage = &self.zones.storage;
+        // Less may be wanted than before, so zones are tried again.
+        search.refused.clear();
+        // First the last zones, which Get takes last. On a full disk then the first ones, which have been used
+        // before.
+        let others = |zone: &ZoneId| self.is_free(*zone) && !storage.has(*zone);
+        let last = (0..self.zone_count()).rev().map(ZoneId).filter(others).take(storage.zones.lock().len());
+        let (mut outcome, mut asked) = (Ok(None), 0);
+        for zone in last.chain((0..self.zone_count()).map(ZoneId).filter(others)) {
+            let offset = self.zone_offset(zone);
+            if search.is_refused(self.region(), offset) {
+                continue;
+            }
+            outcome = self.back_zone(zone, 0, len).map(|()| Some(zone));
+            asked += 1;
+            if outcome.is_ok() || asked == search.most {
+                break;
+            }
+            search.note_refused(self.region(), offset);
+        }
+        outcome
     }
 
     /// Keeps storage anew in so many free zones where somebody has taken it, if the disk has some.
@@ -194,6 +218,20 @@ impl Space {
     pub fn keeps_storage(&self, leave: u32) -> bool {
         let is_kept = |zone: &ZoneId| self.is_free(*zone);
         !self.region().is_sparse() || self.zones.storage.zones.lock().iter().take(leave as usize).all(is_kept)
+    }
+
+    /// Zones to which compaction can move records: all free ones, except on a full disk. There, those with the
+    /// storage that is kept for it, as far as it is not in use.
+    pub fn zones_for_copies(&self) -> u32 {
+        if !self.keeps_storage(u32::MAX) {
+            self.renew_storage(u32::MAX);
+        }
+        if self.keeps_storage(u32::MAX) {
+            return self.free_zones();
+        }
+        let kept = self.zones.storage.zones.lock();
+        // The last one has less.
+        kept.iter().rev().skip(1).filter(|zone| self.is_free(**zone)).count() as u32
     }
 
     /// Gives the storage of free zones back to the file system, except the kept storage that deletions and

@@ -122,16 +122,8 @@ fn on_a_small_file_system() {
     DESIGNS.into_iter().for_each(|(design, nodes)| {
         // `xp` keeps storage for a memtable.
         let size = if design == Design::XP { "size=4m" } else { "size=2m" };
-        on_a_small_file_system_of(design, nodes, Kind::Tmpfs(size), 1);
+        on_a_small_file_system_of(design, nodes, Kind::Tmpfs(size));
     });
-}
-
-#[test]
-#[ignore = "in one of ten rounds kept storage is gone: cargo test -p quipu-lab --test it several_clients -- --ignored"]
-fn several_clients_delete_on_a_small_file_system() {
-    for _ in 0..20 {
-        on_a_small_file_system_of(Design::QUIPU, NodePlace::Dram, Kind::Tmpfs("size=2m"), 3);
-    }
 }
 
 /// The system keeps what was read in order in large pages, and a store to one needs room for all of it.
@@ -139,7 +131,7 @@ fn several_clients_delete_on_a_small_file_system() {
 fn on_a_small_disk_where_others_read_the_pool() {
     for (block, designs) in [("1024", &DESIGNS[..1]), ("4096", &DESIGNS)] {
         designs.iter().for_each(|(design, nodes)| {
-            on_a_small_file_system_of(*design, *nodes, Kind::Ext4(block), 1);
+            on_a_small_file_system_of(*design, *nodes, Kind::Ext4(block));
         });
     }
 }
@@ -153,7 +145,7 @@ fn read_by_others(path: &Path) {
 }
 
 #[track_caller]
-fn on_a_small_file_system_of(design: Design, nodes: NodePlace, kind: Kind, clients: usize) {
+fn on_a_small_file_system_of(design: Design, nodes: NodePlace, kind: Kind) {
     let (folder, beside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let Some(_disk) = SmallDisk::mount(kind, &beside.path().join("image"), folder.path()) else {
         println!("skipped: mounting a small file system needs root");
@@ -182,6 +174,8 @@ fn on_a_small_file_system_of(design: Design, nodes: NodePlace, kind: Kind, clien
     verify(&mut store, &contents);
     // Deletions and compaction go on, and so do puts of what they make room for.
     let victims: Vec<_> = contents.keys().step_by(2).cloned().collect();
+    // Patience of clients that wait for each other may end beside other work, if cleaning reads from a disk.
+    let clients = if let Kind::Tmpfs(_) = kind { 3 } else { 1 };
     std::thread::scope(|scope| {
         for keys in victims.chunks(victims.len().div_ceil(clients)) {
             let mut client = store.client();
@@ -193,13 +187,13 @@ fn on_a_small_file_system_of(design: Design, nodes: NodePlace, kind: Kind, clien
         }
     });
     contents.retain(|key, _| !victims.contains(key));
-    store.compact().unwrap();
+    store.compact().unwrap_or_else(|error| panic!("{design}, compact: {error}"));
     verify(&mut store, &contents);
     let refused = put_until_it_fails(&store, &mut contents, 50);
     assert!(refused.is_none(), "{refused:?}");
     // So do many at once.
     let many: Vec<_> = victims.iter().take(40).map(|key| (key, [7; 900])).collect();
-    store.client().put_many(&many).unwrap();
+    store.client().put_many(&many).unwrap_or_else(|error| panic!("{design}, many puts: {error}"));
     contents.extend(many.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
     verify(&mut store, &contents);
     std::fs::remove_file(filler).unwrap();

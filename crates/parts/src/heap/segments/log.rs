@@ -288,8 +288,9 @@ impl LogHeap {
         let is_meant = match purpose {
             Use::Put => !segment.reserved || self.has_left(self.reserve),
             Use::Delete => true,
-            // Compaction leaves a partly used segment of the reserve to the next deletion.
-            Use::Move | Use::MoveBeside => !segment.reserved,
+            // Compaction leaves a partly used segment of the reserve to the next deletion, except on a full
+            // disk, where it may find no other storage.
+            Use::Move | Use::MoveBeside => !segment.reserved || !self.space.keeps_storage(1),
         };
         is_meant && segment.next + len <= self.space.zone_size()
     }

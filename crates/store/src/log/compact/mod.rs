@@ -36,7 +36,7 @@ use super::{Spine, Writer};
 use crate::background::Bell;
 use crate::types::stats::StallCounts;
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::heap::segments::{Candidate, LogHeap, Position, Use};
+use quipu_parts::heap::segments::{Candidate, LogHeap, Position};
 use quipu_parts::heap::values::ValueZones;
 use quipu_parts::index::Index;
 use quipu_parts::space::ZoneId;
@@ -271,7 +271,7 @@ impl<I: Index> Spine<I> {
         let mut left = false;
         for worker in workers {
             while worker.victim.is_some() && self.step(worker, &self.demand(0, u64::MAX)).is_ok() {}
-            if self.heap.zones_left(Use::Move) == 0 && self.compactor.retired() > 0 {
+            if self.heap.space().zones_for_copies() == 0 && self.compactor.retired() > 0 {
                 continue;
             }
             if let Some(segment) = worker.writer.segment.take() {

@@ -7,6 +7,7 @@ use crate::options::Twin;
 use crate::points::Points;
 use crate::types::error::Error;
 use crate::walk::patience::Patience;
+use quipu_medium::MediumError;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
 use quipu_parts::sync::SpinGuard;
@@ -161,19 +162,19 @@ impl<I: Index> Spine<I> {
         lacks && !self.heap.lends() && self.heap.turnover() == turnover
     }
 
-    /// On a full disk, compacts until one more zone is free, which keeps the storage behind it, or until
-    /// zones have changed hands: then a segment of the reserve may have been returned. Returns `false` if
-    /// nothing can be cleaned. The caller holds no lock.
+    /// On a full disk, compacts until a zone was freed, which keeps the storage behind it, or until zones have
+    /// changed hands: then a segment of the reserve may have been returned. Others may have taken either, and
+    /// get on. Returns `false` if nothing can be cleaned. The caller holds no lock.
     #[cold]
     pub(in crate::log) fn win_storage_back(&self) -> Result<bool, Error> {
         let participant = self.epochs.register();
         self.settle_all(&participant.pin())?;
         let demand = self.demand(self.heap.draw(), 1);
-        let (free, turnover) = (self.heap.space().free_zones(), self.heap.turnover());
+        let (freed, turnover) = (self.compactor.done().segments, self.heap.turnover());
         let mut patience = Patience::new(self.region());
         loop {
             self.free_all_ripe();
-            if self.heap.space().free_zones() > free || self.heap.turnover() != turnover {
+            if self.compactor.done().segments != freed || self.heap.turnover() != turnover {
                 return Ok(true);
             }
             // A cleaned zone is free when the readers of that time have left; others clean too.
@@ -187,9 +188,12 @@ impl<I: Index> Spine<I> {
     }
 
     /// Revokes the segments of all clients, which may be idle. Returns `false` if the compactor has one,
-    /// since it does not check for that. It takes none meanwhile: the caller holds all its workers.
+    /// since it does not check for that, or on a full disk, where they may have the last storage. It takes
+    /// none meanwhile: the caller holds all its workers.
     fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) -> bool {
-        if workers.iter().any(|worker| worker.writer.segment.is_some()) {
+        let space = self.heap.space();
+        let is_full = space.zones_for_copies() == 0 && space.free_zones() > 0;
+        if is_full || workers.iter().any(|worker| worker.writer.segment.is_some()) {
             return false;
         }
         let guard = workers[0].participant.pin();
@@ -244,7 +248,7 @@ impl<I: Index> Spine<I> {
                 Ok(true) => {}
                 // A cleaned segment is free when the readers of that time have left. That makes room, and
                 // frees tombstones that had to outlive it.
-                Ok(false) | Err(Error::PoolFull { .. })
+                Ok(false) | Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }))
                     if self.compactor.retired() > 0 && patience.lasts() => {}
                 Ok(false) => break,
                 Err(error) => return Err(error),
