@@ -90,7 +90,7 @@ impl KeptStorage {
     }
 }
 
-/// What a Get must leave of the zones with storage, and what it may take.
+/// The zones with storage that a Get must leave, and those that it may take.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     /// It leaves so many kept zones, the first ones.
@@ -184,8 +184,8 @@ impl Space {
         let storage = &self.zones.storage;
         // Less may be wanted than before, so zones are tried again.
         search.refused.clear();
-        // First the last zones, which Get takes last. On a full disk then the first ones, which have been used
-        // before.
+        // First the last zones, which Get takes last. On a full disk then the first ones, which have been
+        // used before.
         let others = |zone: &ZoneId| self.is_free(*zone) && !storage.has(*zone);
         let last = (0..self.zone_count()).rev().map(ZoneId).filter(others).take(storage.zones.lock().len());
         let (mut outcome, mut asked) = (Ok(None), 0);
@@ -220,8 +220,8 @@ impl Space {
         !self.region().is_sparse() || self.zones.storage.zones.lock().iter().take(leave as usize).all(is_kept)
     }
 
-    /// Zones to which compaction can move records: all free ones, except on a full disk. There, those with the
-    /// storage that is kept for it, as far as it is not in use.
+    /// Zones to which compaction can move records: all free ones, except on a full disk. There, those with
+    /// the storage that is kept for it, as far as it is not in use.
     pub fn zones_for_copies(&self) -> u32 {
         if !self.keeps_storage(u32::MAX) {
             self.renew_storage(u32::MAX);

@@ -29,8 +29,8 @@ impl<W: Words, L: Locking> BucketIndex<W, L> {
     pub fn audit(&self, may_name: impl Fn(u64) -> bool) -> Result<BucketAudit, SpaceError> {
         let (mut audit, mut links) = (BucketAudit::default(), BTreeSet::new());
         let buckets = self.size().buckets;
-        // The next bucket may have been begun, and keeps the buckets linked to it. Its words count for nothing:
-        // two splits that were cut off may have left some of them twice.
+        // The next bucket may have been begun, and keeps the buckets linked to it. Its words count for
+        // nothing: two splits that were cut off may have left some of them twice.
         for bucket in 0..self.zones.capacity().min(buckets + 1) {
             let (mut words, mut broken, mut foreign) = (BTreeSet::new(), None, None);
             self.each_slot::<false>(self.zones.place(bucket)?, |slot, word| {

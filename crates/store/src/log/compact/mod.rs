@@ -271,7 +271,7 @@ impl<I: Index> Spine<I> {
         let mut left = false;
         for worker in workers {
             while worker.victim.is_some() && self.step(worker, &self.demand(0, u64::MAX)).is_ok() {}
-            if self.heap.space().zones_for_copies() == 0 && self.compactor.retired() > 0 {
+            if self.compactor.retired() > 0 && self.heap.space().zones_for_copies() == 0 {
                 continue;
             }
             if let Some(segment) = worker.writer.segment.take() {

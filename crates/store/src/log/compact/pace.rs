@@ -162,9 +162,9 @@ impl<I: Index> Spine<I> {
         lacks && !self.heap.lends() && self.heap.turnover() == turnover
     }
 
-    /// On a full disk, compacts until a zone was freed, which keeps the storage behind it, or until zones have
-    /// changed hands: then a segment of the reserve may have been returned. Others may have taken either, and
-    /// get on. Returns `false` if nothing can be cleaned. The caller holds no lock.
+    /// On a full disk, compacts until a zone was freed, which keeps the storage behind it, or until zones
+    /// have changed hands: then a segment of the reserve may have been returned. Others may have taken
+    /// either, and get on. Returns `false` if nothing can be cleaned. The caller holds no lock.
     #[cold]
     pub(in crate::log) fn win_storage_back(&self) -> Result<bool, Error> {
         let participant = self.epochs.register();
@@ -192,8 +192,8 @@ impl<I: Index> Spine<I> {
     /// none meanwhile: the caller holds all its workers.
     fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) -> bool {
         let space = self.heap.space();
-        let is_full = space.zones_for_copies() == 0 && space.free_zones() > 0;
-        if is_full || workers.iter().any(|worker| worker.writer.segment.is_some()) {
+        let has_last_storage = || space.zones_for_copies() == 0 && space.free_zones() > 0;
+        if workers.iter().any(|worker| worker.writer.segment.is_some()) || has_last_storage() {
             return false;
         }
         let guard = workers[0].participant.pin();
