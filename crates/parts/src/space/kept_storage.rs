@@ -7,6 +7,9 @@
 //! table says which zones have some: the file system is asked, since reserving storage that exists succeeds
 //! on a full disk too.
 //!
+//! While compaction's zone is in use and no other has storage, a deletion takes its own kept zone or none.
+//! The next zone with storage is compaction's: a deletion that took it would leave nothing that makes room.
+//!
 //! In a file on a disk, storage comes in units of 2 MiB ([`quipu_medium::Region::reserve`]). Small zones
 //! share one, and each may be used by its own owner once the unit has storage. A kept zone has all units
 //! that its kept bytes touch, and none of these is given back, so both uses can proceed. A sealed segment
@@ -90,13 +93,12 @@ impl KeptStorage {
     }
 }
 
-/// The zones with storage that a Get must leave, and those that it may take.
+/// The zones with storage that a Get may take.
 #[derive(Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct Allowance {
     /// It leaves so many kept zones, the first ones.
     pub(super) leaves: usize,
-    /// It takes one of the other kept zones: a deletion, if compaction is using its own and has no other. The
-    /// next zone that gets storage is for that, since else nothing would make room any more.
+    /// It takes one of the other kept zones: a deletion, if compaction's is in use and has no successor.
     pub(super) only_kept: bool,
 }
 
@@ -142,41 +144,44 @@ impl Space {
     ///
     /// A deletion or compaction may take a kept zone at any time. The next Get that leaves zones prepares
     /// another one. A deletion looks for its own kept zone too, which it may then take.
-    pub(super) fn keep_storage(&self, leave: u32) -> Result<Terms, SpaceError> {
-        let mut terms = Terms { leaves: 0, only_kept: false };
+    pub(super) fn keep_storage(&self, leave: u32) -> Result<Allowance, SpaceError> {
+        let mut allowance = Allowance { leaves: 0, only_kept: false };
         if !self.region().is_sparse() {
-            return Ok(terms);
+            return Ok(allowance);
         }
         let storage = &self.zones.storage;
-        let kept = storage.zones.lock().clone();
-        terms.leaves = kept.len().min(leave as usize);
+        allowance.leaves = storage.zones.lock().len().min(leave as usize);
         let is_deletion = leave == FOR_A_DELETION;
-        let looked_at = kept.len().min(terms.leaves + usize::from(is_deletion));
-        if self.keeps_storage(looked_at as u32) {
-            return Ok(terms);
+        let wanted = leave.saturating_add(is_deletion.into());
+        if self.keeps_storage(wanted) {
+            return Ok(allowance);
         }
+        let kept = storage.zones.lock().clone();
         let mut search = storage.search(leave);
-        for number in (0..looked_at).filter(|number| !self.is_free(kept[*number])) {
+        for number in (0..kept.len().min(wanted as usize)).filter(|number| !self.is_free(kept[*number])) {
             match self.find_storage(storage.len_kept(number, self.zone_size()), &mut search) {
                 // It was released since the first search.
-                Ok(Some(zone)) if terms.only_kept && self.back_zone(zone, 0, self.zone_size()).is_ok() => {
+                Ok(Some(zone))
+                    if allowance.only_kept && self.back_zone(zone, 0, self.zone_size()).is_ok() =>
+                {
                     storage.zones.lock()[0] = zone;
-                    terms.only_kept = false;
+                    allowance.only_kept = false;
                 }
                 Ok(Some(zone)) => storage.zones.lock()[number] = zone,
                 Ok(None) => {}
                 Err(SpaceError::Medium(MediumError::DiskFull { .. })) if is_deletion && number == 0 => {
-                    terms.only_kept = true;
+                    allowance.only_kept = true;
                 }
                 // It may need less.
-                Err(SpaceError::Medium(MediumError::DiskFull { .. })) if is_deletion && !terms.only_kept => {}
+                Err(SpaceError::Medium(MediumError::DiskFull { .. }))
+                    if is_deletion && !allowance.only_kept => {}
                 Err(error) => {
                     storage.note_full(&search);
                     return Err(error);
                 }
             }
         }
-        Ok(terms)
+        Ok(allowance)
     }
 
     /// A free zone that is not kept, with storage behind its first `len` bytes; `None` if all are kept.
@@ -218,20 +223,6 @@ impl Space {
     pub fn keeps_storage(&self, leave: u32) -> bool {
         let is_kept = |zone: &ZoneId| self.is_free(*zone);
         !self.region().is_sparse() || self.zones.storage.zones.lock().iter().take(leave as usize).all(is_kept)
-    }
-
-    /// Zones to which compaction can move records: all free ones, except on a full disk. There, those with
-    /// the storage that is kept for it, as far as it is not in use.
-    pub fn zones_for_copies(&self) -> u32 {
-        if !self.keeps_storage(u32::MAX) {
-            self.renew_storage(u32::MAX);
-        }
-        if self.keeps_storage(u32::MAX) {
-            return self.free_zones();
-        }
-        let kept = self.zones.storage.zones.lock();
-        // The last one has less.
-        kept.iter().rev().skip(1).filter(|zone| self.is_free(**zone)).count() as u32
     }
 
     /// Gives the storage of free zones back to the file system, except the kept storage that deletions and

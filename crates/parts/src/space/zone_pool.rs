@@ -8,7 +8,7 @@
 use super::error::{Shortage, SpaceError};
 use super::free_list::{FreeList, FreeListKind, Words};
 use super::handle::Space;
-use super::kept_storage::{KeptStorage, Search, Terms};
+use super::kept_storage::{Allowance, KeptStorage, Search};
 use super::pool_header::{HEADER_LEN, PoolHeader, ZoneEntry};
 use super::recovery::examine;
 use super::superblock::{ExtentEntry, MAX_EXTENTS, Superblock};
@@ -309,9 +309,9 @@ impl Space {
         let storage = &self.zones.storage;
         let _turn = self.region().is_sparse().then(|| storage.turn.lock());
         let mut search = storage.search(leave);
-        let terms = self.keep_storage(leave)?;
+        let allowance = self.keep_storage(leave)?;
         let mut skipped = Vec::new();
-        let taken = self.take_skipping(node, (terms, len), &mut search, &mut skipped);
+        let taken = self.take_skipping(node, (allowance, len), &mut search, &mut skipped);
         // The skipped zones were not counted as taken.
         for zone in skipped.into_iter().rev() {
             let (extent, index) = self.zones.home(zone).expect("it was taken from a list");
@@ -328,7 +328,7 @@ impl Space {
     fn take_skipping(
         &self,
         node: Option<Node>,
-        (terms, len): (Terms, u64),
+        (allowance, len): (Allowance, u64),
         search: &mut Search,
         skipped: &mut Vec<ZoneId>,
     ) -> Result<ZoneId, SpaceError> {
@@ -339,10 +339,10 @@ impl Space {
         // steps, or another Get may take a zone ahead of this search and leave its own behind it.
         for _ in 0..PATIENCE {
             match self.zones.pop(self.region(), node)? {
-                Some(zone) if storage.has_among(zone, terms.leaves) => skipped.push(zone),
+                Some(zone) if storage.has_among(zone, allowance.leaves) => skipped.push(zone),
                 // Beyond the limit of the search, only the kept zones are tried.
                 Some(zone)
-                    if (terms.only_kept
+                    if (allowance.only_kept
                         || asked >= search.most
                         || search.is_refused(self.region(), self.zone_offset(zone)))
                         && !storage.has(zone) =>
@@ -363,7 +363,7 @@ impl Space {
                     }
                 },
                 // The kept zone that is asked for is being released.
-                None if terms.only_kept && lacks_storage.is_none() => waiter.wait(),
+                None if allowance.only_kept && lacks_storage.is_none() => waiter.wait(),
                 None => match (lacks_storage.take(), skipped.pop()) {
                     (Some(error), zone) => {
                         skipped.extend(zone);

@@ -264,14 +264,14 @@ impl<I: Index> Spine<I> {
     /// Leaves the compactor's own segments to others, and tells whether there was one. It ends a victim under
     /// way first: the victim may need the room in them.
     ///
-    /// While no zone is free and victims are left, the segments stay: the last one holds only copies of
-    /// records in those victims, so that recovery can free it. With other records in it, a crash would leave
-    /// no zone to move records to.
+    /// While victims are left and there is no zone to move records to, the segments stay: the last one holds
+    /// only copies of records in those victims, so that recovery can free it. With other records in it, a
+    /// crash would leave no zone to move records to.
     fn leave_segments(&self, workers: &mut [SpinGuard<'_, Worker>]) -> bool {
         let mut left = false;
         for worker in workers {
             while worker.victim.is_some() && self.step(worker, &self.demand(0, u64::MAX)).is_ok() {}
-            if self.compactor.retired() > 0 && self.heap.space().zones_for_copies() == 0 {
+            if self.compactor.retired() > 0 && !self.heap.has_zone_for_copies() {
                 continue;
             }
             if let Some(segment) = worker.writer.segment.take() {

@@ -191,9 +191,8 @@ impl<I: Index> Spine<I> {
     /// since it does not check for that, or on a full disk, where they may have the last storage. It takes
     /// none meanwhile: the caller holds all its workers.
     fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) -> bool {
-        let space = self.heap.space();
-        let has_last_storage = || space.zones_for_copies() == 0 && space.free_zones() > 0;
-        if workers.iter().any(|worker| worker.writer.segment.is_some()) || has_last_storage() {
+        let lacks_storage = || self.heap.zones_left(Use::Move) > 0 && !self.heap.has_zone_for_copies();
+        if workers.iter().any(|worker| worker.writer.segment.is_some()) || lacks_storage() {
             return false;
         }
         let guard = workers[0].participant.pin();
@@ -224,8 +223,8 @@ impl<I: Index> Spine<I> {
         self.heap.longest_record() / LEAST_DIVISOR
     }
 
-    /// Cleans every segment that was opened before this call and has something to give back. Returns the
-    /// segments freed, and the bytes moved.
+    /// Cleans every segment that was opened before this call and has something to give back, except open ones
+    /// where the [revocation](Spine::revoke) spares them. Returns the segments freed, and the bytes moved.
     pub(crate) fn clean_all(&self) -> Result<(u64, u64), Error> {
         self.admit_write()?;
         if let Some(hot) = &self.hot {
