@@ -174,7 +174,7 @@ fn on_a_small_file_system_of(design: Design, nodes: NodePlace, kind: Kind) {
     verify(&mut store, &contents);
     // Deletions and compaction go on, and so do puts of what they make room for.
     let victims: Vec<_> = contents.keys().step_by(2).cloned().collect();
-    // Patience of clients that wait for each other may end beside other work, if cleaning reads from a disk.
+    // Where cleaning reads from a disk, clients that wait for each other are refused now and then.
     let clients = if let Kind::Tmpfs(_) = kind { 3 } else { 1 };
     std::thread::scope(|scope| {
         for keys in victims.chunks(victims.len().div_ceil(clients)) {
