@@ -104,9 +104,10 @@ fn a_pool_on_a_file_system_for_reading_only_is_read() {
             "$2" create $pool --size 4M --design flatstore-m
             "$2" put $pool llama wool
         done
-        { seq 1 20000 | sed 's/$/\tknot/'; exec sleep 2; } 2> /dev/null | "$2" import unclean - --form tsv &
-        sleep 1
+        while seq 1 20000 | sed 's/$/\tknot/'; do :; done 2> /dev/null | "$2" import unclean - --form tsv &
+        timeout 60 sh -c 'until grep -q knot unclean; do sleep 0.1; done'
         kill -9 $!
+        wait $! || true
         "$2" get unclean llama 2>&1 | grep -q 'was not closed'
         mount -o remount,ro tmpfs "$1"
         touch pool 2> /dev/null && exit 1
