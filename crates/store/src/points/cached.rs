@@ -183,9 +183,6 @@ pub(super) fn get_many<W: Points>(
     each: &mut dyn FnMut(usize, Option<&[u8]>),
 ) -> Result<(), Error> {
     let core = walk.core();
-    for key in keys {
-        cache.prefetch(core.hash(key));
-    }
     let mut hits = Hits { core, cache, reader, guard, values: [None; AT_ONCE], sampled: 0 };
     walk.get_many(guard, keys, &mut hits, each)?;
     for (position, key) in keys.iter().enumerate() {
@@ -208,6 +205,11 @@ struct Hits<'g, I: Index> {
 }
 
 impl<I: Index> Front for Hits<'_, I> {
+    #[inline(always)]
+    fn prefetch(&self, hash: u64) {
+        self.cache.prefetch(hash);
+    }
+
     #[inline]
     fn look(&mut self, position: usize, key: Key<'_>) -> bool {
         let Hits { core, cache, reader, guard, values, sampled } = self;

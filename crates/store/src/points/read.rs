@@ -34,6 +34,9 @@ struct Wanted<'k> {
 
 /// A place that answers a batched get before the index does.
 pub(crate) trait Front {
+    /// Begins to load what a look for a key of this hash reads.
+    fn prefetch(&self, hash: u64);
+
     /// Looks for the key at a position, and tells whether it is there.
     fn look(&mut self, position: usize, key: Key<'_>) -> bool;
 
@@ -45,6 +48,9 @@ pub(crate) trait Front {
 pub(crate) struct Bare;
 
 impl Front for Bare {
+    #[inline(always)]
+    fn prefetch(&self, _hash: u64) {}
+
     #[inline(always)]
     fn look(&mut self, _position: usize, _key: Key<'_>) -> bool {
         false
@@ -178,6 +184,7 @@ pub(crate) trait Points: Sized {
         let wanted = &mut wanted[..keys.len()];
         for (place, key) in wanted.iter_mut().zip(keys) {
             place.key = core.key(key);
+            front.prefetch(place.key.hash);
             place.near = core.index.prefetch(guard.participant(), place.key);
         }
         // Keys whose words are known, or their values in the front.
