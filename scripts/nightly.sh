@@ -90,7 +90,7 @@ crash() {
 }
 
 cargo build --release -p quipu-cli || exit 1
-quipu=${CARGO_TARGET_DIR:-target}/release/quipu
+quipu=$(scripts/target-folder)/release/quipu
 DESIGNS=${DESIGNS:-$("$quipu" designs --json | python3 -c 'import json, sys; print(*(json.loads(line)["name"] for line in sys.stdin))')}
 : >>"$REPORT"
 
@@ -105,7 +105,7 @@ for what in $STEPS; do
     ;;
   # The models are all tests that are built with this flag; in a folder of their own, so that nothing else is built anew.
   loom)
-    step loom env RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
+    step loom env RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$(scripts/target-folder)/loom" \
       cargo test --release -p quipu-parts $(printf -- '--test %s ' $MODELS)
     ;;
   model) step model env QUIPU_MODEL_SEEDS="$SEEDS" cargo test --release -p quipu-lab --test it model:: ;;

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 export RUSTFLAGS="-Zsanitizer=thread ${RUSTFLAGS:-}"
 export TSAN_OPTIONS="exitcode=66 ${TSAN_OPTIONS:-}"
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/tsan"
+export CARGO_TARGET_DIR="$(scripts/target-folder)/tsan"
 
 run() { # run PACKAGE TEST [FILTER...]
   local package=$1 test=$2
