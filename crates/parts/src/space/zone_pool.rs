@@ -362,8 +362,6 @@ impl Space {
                         lacks_storage = Some(error);
                     }
                 },
-                // The kept zone that is asked for is being released.
-                None if allowance.only_kept && lacks_storage.is_none() => waiter.wait(),
                 None => match (lacks_storage.take(), skipped.pop()) {
                     (Some(error), zone) => {
                         skipped.extend(zone);

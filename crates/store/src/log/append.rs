@@ -153,7 +153,7 @@ impl<I: Index> Spine<I> {
                 let make_space = || self.make_space(wanted, purpose);
                 self.compactor.stalls.waiting(self.region(), make_space)?
             }
-            Error::Medium(MediumError::DiskFull { .. }) => self.win_storage_back()?,
+            Error::Medium(MediumError::DiskFull { .. }) => self.win_storage_back(purpose)?,
             _ => false,
         };
         match error {

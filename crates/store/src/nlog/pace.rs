@@ -118,19 +118,23 @@ impl<I: Index> NlogSpine<I> {
         Ok(true)
     }
 
-    /// On a full disk, cleans until one more zone is free, which keeps the storage behind it. Returns `false`
-    /// if nothing can be cleaned. The caller holds no lock.
+    /// On a full disk, cleans until a file was freed, which keeps the storage behind it; others may have taken
+    /// that, and get on. Returns `false` if nothing can be cleaned. The caller holds no lock.
     fn win_storage_back(&self) -> Result<bool, Error> {
         let mut demand = Demand { least: 1, born_before: self.heap.draw(), ..self.demand() };
-        let free = || self.heap.space().free_zones();
-        let before = free();
+        let freed = || self.cleaning.freed.load(std::sync::atomic::Ordering::Acquire);
+        let before = freed();
         let mut patience = Patience::new(self.region());
         let (mut has_closed, mut expected) = (false, self.cleaning.cleaned());
-        while free() <= before {
+        while freed() == before {
             match self.step_of_writer(&demand)? {
-                Step::Taken => expected += 1,
+                Step::Taken => {
+                    expected += 1;
+                    // The time that work takes is no waiting.
+                    patience = Patience::new(self.region());
+                }
                 Step::Waits if patience.lasts() => {}
-                Step::NothingToDo if !has_closed && self.close_files(|| free() <= before) => {
+                Step::NothingToDo if !has_closed && self.close_files(|| freed() == before) => {
                     has_closed = true;
                 }
                 // Others have moved records to files that were opened since, and have taken the room.
@@ -142,7 +146,7 @@ impl<I: Index> NlogSpine<I> {
                 _ => break,
             }
         }
-        Ok(free() > before)
+        Ok(freed() != before)
     }
 
     fn step_of_writer(&self, demand: &Demand) -> Result<Step, Error> {
@@ -183,7 +187,8 @@ impl<I: Index> NlogSpine<I> {
         let mut patience = Patience::new(self.region());
         loop {
             match self.clean_step(&demand) {
-                Ok(Step::Taken) => {}
+                // The time that work takes is no waiting.
+                Ok(Step::Taken) => patience = Patience::new(self.region()),
                 Ok(Step::Waits)
                 | Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }))
                     if self.cleaning.waiting() > 0 && patience.lasts() => {}

@@ -259,6 +259,8 @@ impl<I: InOrder> Tiers<I> {
             loop {
                 let demand = Demand { least: LEAST, numbers: 0..search.older_than };
                 if self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))? {
+                    // The time that work takes is no waiting.
+                    search.patience = Patience::new(self.region());
                     break;
                 }
                 self.release_all_ripe();
@@ -320,7 +322,20 @@ impl<I: InOrder> Tiers<I> {
         self.seal_superseded()?;
         let demand = Demand { least: LEAST, numbers: 0..self.log.heap().clock().draw(space) };
         let mut patience = Patience::new(self.region());
-        while self.rewrite_step(&demand)? {}
+        loop {
+            match self.rewrite_step(&demand) {
+                // The time that work takes is no waiting.
+                Ok(true) => patience = Patience::new(self.region()),
+                Ok(false) => break,
+                // Memtables that were rewritten are free when the readers of that time have left.
+                Err(error)
+                    if error.kind() == ErrorKind::Room && self.rewriter.waits() && patience.lasts() =>
+                {
+                    self.release_all_ripe();
+                }
+                Err(error) => return Err(error),
+            }
+        }
         while self.rewriter.waits() && patience.lasts() {
             self.release_all_ripe();
         }

@@ -226,12 +226,19 @@ impl LogHeap {
             return Ok(());
         }
         let taking = self.taking();
+        // Compaction leaves a partly used segment of the reserve to the next deletion, except on a full disk,
+        // where it may find no other storage.
+        let is_move = matches!(purpose, Use::Move | Use::MoveBeside);
+        let takes_any = is_move && !self.space.keeps_storage(1) && self.lacks_storage_for_copies();
         let left = {
             let mut idle = self.idle.lock();
             let is_near =
                 |s: &OpenSegment| node.as_ref().is_none_or(|node| self.space.zone_node(s.zone) == *node);
             let find = |is_meant: &dyn Fn(&OpenSegment) -> bool| {
-                idle.iter().position(|s| is_meant(s) && self.may_take(s, len, purpose))
+                let is_free = |s: &OpenSegment| {
+                    self.may_take(s, len, purpose) || takes_any && s.next + len <= self.space.zone_size()
+                };
+                idle.iter().position(|s| is_meant(s) && is_free(s))
             };
             // Segments with storage come first, and near ones before others. A put that would otherwise fail
             // takes any segment.
@@ -288,9 +295,7 @@ impl LogHeap {
         let is_meant = match purpose {
             Use::Put => !segment.reserved || self.has_left(self.reserve),
             Use::Delete => true,
-            // Compaction leaves a partly used segment of the reserve to the next deletion, except on a full
-            // disk, where it may find no other storage.
-            Use::Move | Use::MoveBeside => !segment.reserved || !self.space.keeps_storage(1),
+            Use::Move | Use::MoveBeside => !segment.reserved,
         };
         is_meant && segment.next + len <= self.space.zone_size()
     }
@@ -472,6 +477,12 @@ impl LogHeap {
     pub fn has_zone_for_copies(&self) -> bool {
         self.space.renew_storage(1);
         self.zones_left(Use::Move) > 0 && self.space.keeps_storage(1)
+    }
+
+    /// Whether zones are left for copies and none of them has storage.
+    #[cold]
+    pub fn lacks_storage_for_copies(&self) -> bool {
+        self.zones_left(Use::Move) > 0 && !self.has_zone_for_copies()
     }
 
     /// Whether so many zones are left, with the storage that is kept in them.

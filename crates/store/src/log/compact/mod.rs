@@ -93,6 +93,8 @@ pub(crate) struct Compactor {
     /// Steps being taken; the crash explorer sorts its states by it.
     busy: AtomicU32,
     freed: AtomicU64,
+    /// Retired segments and large values whose zones were given back.
+    given_back: AtomicU64,
     moved: AtomicU64,
     moved_records: AtomicU64,
     hinted_records: AtomicU64,
@@ -168,6 +170,7 @@ impl Compactor {
             bell: Arc::default(),
             busy: AtomicU32::new(0),
             freed: AtomicU64::new(0),
+            given_back: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             moved_records: AtomicU64::new(0),
             hinted_records: AtomicU64::new(0),
@@ -229,6 +232,11 @@ impl Compactor {
         self.retired.load(Ordering::Acquire)
     }
 
+    /// Retired segments and large values that are free, since the store was opened.
+    fn given_back(&self) -> u64 {
+        self.given_back.load(Ordering::Acquire)
+    }
+
     /// Zones of retired large values that are not free yet.
     fn retired_zones(&self) -> u32 {
         self.retired_zones.load(Ordering::Acquire)
@@ -266,7 +274,8 @@ impl<I: Index> Spine<I> {
     ///
     /// While victims are left and there is no zone to move records to, the segments stay: the last one holds
     /// only copies of records in those victims, so that recovery can free it. With other records in it, a
-    /// crash would leave no zone to move records to.
+    /// crash would leave no zone to move records to. (Copies that had to go to a segment of deletions, on a
+    /// full disk, have other records beside them.)
     fn leave_segments(&self, workers: &mut [SpinGuard<'_, Worker>]) -> bool {
         let mut left = false;
         for worker in workers {
@@ -295,6 +304,7 @@ impl<I: Index> Spine<I> {
                 self.compactor.freed.fetch_add(1, Ordering::Relaxed);
             }
             values.iter().for_each(|value| self.heap.free_value(value));
+            self.compactor.given_back.fetch_add(1, Ordering::AcqRel);
             self.compactor.retired_zones.fetch_sub(zones_of(&values), Ordering::AcqRel);
             self.compactor.retired.fetch_sub(1, Ordering::AcqRel);
         }

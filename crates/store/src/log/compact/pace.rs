@@ -83,7 +83,7 @@ impl<I: Index> Spine<I> {
         let participant = self.epochs.register();
         self.settle_all(&participant.pin())?;
         self.free_all_ripe();
-        let least = if purpose == Use::Put { self.worthwhile() } else { 1 };
+        let least = self.least_for(purpose);
         let mut demand = self.demand(self.heap.draw(), least);
         let mut patience = Patience::new(self.region());
         let mut revoked = false;
@@ -162,27 +162,34 @@ impl<I: Index> Spine<I> {
         lacks && !self.heap.lends() && self.heap.turnover() == turnover
     }
 
-    /// On a full disk, compacts until a zone was freed, which keeps the storage behind it, or until zones
+    /// On a full disk, compacts until a zone was given back, which keeps the storage behind it, or until zones
     /// have changed hands: then a segment of the reserve may have been returned. Others may have taken
-    /// either, and get on. Returns `false` if nothing can be cleaned. The caller holds no lock.
+    /// either, and get on. The last resort is the rest of the compactor's own segments. Returns `false` if
+    /// nothing can be cleaned. The caller holds no lock.
     #[cold]
-    pub(in crate::log) fn win_storage_back(&self) -> Result<bool, Error> {
+    pub(in crate::log) fn win_storage_back(&self, purpose: Use) -> Result<bool, Error> {
         let participant = self.epochs.register();
         self.settle_all(&participant.pin())?;
-        let demand = self.demand(self.heap.draw(), 1);
-        let (freed, turnover) = (self.compactor.done().segments, self.heap.turnover());
+        let demand = self.demand(self.heap.draw(), self.least_for(purpose));
+        let (given_back, turnover) = (self.compactor.given_back(), self.heap.turnover());
+        let has_changed = || self.compactor.given_back() != given_back || self.heap.turnover() != turnover;
         let mut patience = Patience::new(self.region());
         loop {
             self.free_all_ripe();
-            if self.compactor.done().segments != freed || self.heap.turnover() != turnover {
+            if has_changed() {
                 return Ok(true);
             }
+            if self.step_of_writer(&demand)? {
+                // The time that work takes is no waiting.
+                patience = Patience::new(self.region());
+                continue;
+            }
             // A cleaned zone is free when the readers of that time have left; others clean too.
-            if !self.step_of_writer(&demand)?
-                && !((self.compactor.retired() > 0 || self.compactor.has_begun() || self.heap.lends())
-                    && patience.lasts())
-            {
-                return Ok(false);
+            let someone_gets_on =
+                self.compactor.retired() > 0 || self.compactor.has_begun() || self.heap.lends();
+            if !(someone_gets_on && patience.lasts()) {
+                // Somebody, or the step, may have given a zone back since the look at it.
+                return Ok(has_changed() || self.leave_segments(&mut self.all_workers()));
             }
         }
     }
@@ -191,8 +198,8 @@ impl<I: Index> Spine<I> {
     /// since it does not check for that, or on a full disk, where they may have the last storage. It takes
     /// none meanwhile: the caller holds all its workers.
     fn revoke(&self, workers: &[SpinGuard<'_, Worker>]) -> bool {
-        let lacks_storage = || self.heap.zones_left(Use::Move) > 0 && !self.heap.has_zone_for_copies();
-        if workers.iter().any(|worker| worker.writer.segment.is_some()) || lacks_storage() {
+        let has_segment = workers.iter().any(|worker| worker.writer.segment.is_some());
+        if has_segment || self.heap.lacks_storage_for_copies() {
             return false;
         }
         let guard = workers[0].participant.pin();
@@ -216,6 +223,11 @@ impl<I: Index> Spine<I> {
     pub(super) fn demand(&self, born_before: u64, least: u64) -> Demand {
         let piece = self.compactor.piece.min(PIECE_OF_WRITER);
         Demand { born_before, least, tombstone_share: TOMBSTONE_SHARE, place: u64::MAX, piece }
+    }
+
+    /// Bytes that cleaning a segment must give back for a write without room to do it.
+    fn least_for(&self, purpose: Use) -> u64 {
+        if purpose == Use::Put { self.worthwhile() } else { 1 }
     }
 
     /// Bytes that cleaning a segment must give back for a writer to do it.
@@ -242,15 +254,20 @@ impl<I: Index> Spine<I> {
         let demand = Demand { tombstone_share, piece, ..self.demand(born_before, 1) };
         let mut patience = Patience::new(self.region());
         loop {
-            let stepped = self.compact_step(&demand);
-            match stepped {
-                Ok(true) => {}
+            let given_back = self.compactor.given_back();
+            match self.compact_step(&demand) {
+                // The time that work takes is no waiting.
+                Ok(true) => patience = Patience::new(self.region()),
                 // A cleaned segment is free when the readers of that time have left. That makes room, and
-                // frees tombstones that had to outlive it.
+                // frees tombstones that had to outlive it. Others may have seen it free since the step.
                 Ok(false) | Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }))
-                    if self.compactor.retired() > 0 && patience.lasts() => {}
+                    if self.compactor.given_back() != given_back
+                        || self.compactor.retired() > 0 && patience.lasts() => {}
                 Ok(false) => break,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.give_back();
+                    return Err(error);
+                }
             }
         }
         self.give_back();

@@ -6,6 +6,7 @@ use crate::engine::AT_ONCE;
 use crate::log::{Spine, Writer};
 use crate::options::Twin;
 use crate::types::error::Error;
+use quipu_medium::MediumError;
 use quipu_parts::heap::segments::{Candidate, Found, Position, Use};
 use quipu_parts::index::Index;
 use quipu_parts::reclaim::{Terms, choose};
@@ -27,7 +28,7 @@ impl<I: Index> Spine<I> {
             self.compactor.busy.fetch_add(1, Ordering::Relaxed);
             let outcome = self.step(&mut worker, demand);
             self.compactor.busy.fetch_sub(1, Ordering::Relaxed);
-            if let Err(Error::PoolFull { .. }) = outcome {
+            if let Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. })) = outcome {
                 self.compactor.failures.fetch_add(1, Ordering::Relaxed);
             }
             match outcome? {
