@@ -118,11 +118,11 @@ impl<I: Index> NlogSpine<I> {
         Ok(true)
     }
 
-    /// On a full disk, cleans until a file was freed, which keeps the storage behind it; others may have taken
-    /// that, and get on. Returns `false` if nothing can be cleaned. The caller holds no lock.
+    /// On a full disk, cleans until a file was freed, which keeps the storage behind it; others may have
+    /// taken that, and get on. Returns `false` if nothing can be cleaned. The caller holds no lock.
     fn win_storage_back(&self) -> Result<bool, Error> {
         let mut demand = Demand { least: 1, born_before: self.heap.draw(), ..self.demand() };
-        let freed = || self.cleaning.freed.load(std::sync::atomic::Ordering::Acquire);
+        let freed = || self.cleaning.freed.load(Ordering::Acquire);
         let before = freed();
         let mut patience = Patience::new(self.region());
         let (mut has_closed, mut expected) = (false, self.cleaning.cleaned());

@@ -139,9 +139,9 @@ const FIXED: bool = true;
 
 twins! {
     fence_left_out: QUIPU, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
-    publish_before_persist: QUIPU, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[30, 37, 44];
+    publish_before_persist: QUIPU, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[2, 3, 37];
     life_left_out: QUIPU, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[1, 4, 7];
-    append_after_recovery: QUIPU, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[41, 46, 53];
+    append_after_recovery: QUIPU, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[9, 46, 53];
     tombstone_dropped_early: QUIPU, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK, HEAD_CAME_BACK], ANY,
         &[1, 4, 5];
     freed_in_dram_only: QUIPU, Broken::Store(Twin::FreedInDramOnly), &[CAME_BACK, HEAD_CAME_BACK], ANY, &[1, 2, 3];
@@ -175,9 +175,9 @@ twins! {
     flatstore_ph_publish_before_persist: FLATSTORE_PH, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[1, 5, 7];
     flatstore_ff_publish_before_persist: FLATSTORE_FF, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
         &[1, 5, 6];
-    mpkv_publish_before_persist: MPKV, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[5, 6, 7];
+    mpkv_publish_before_persist: MPKV, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[2, 6, 7];
     mpkv_baseline_publish_before_persist: MPKV_BASELINE, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
-        &[5, 6, 9];
+        &[6, 11, 12];
     /// The listing of PACMAN's paper (figure 4) flushes after every 32 entries and not the rest.
     flatstore_ph_last_repointed_unflushed: FLATSTORE_PH, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
         &[1, 2, 3];

@@ -471,20 +471,6 @@ impl LogHeap {
         !self.has_left(self.reserve)
     }
 
-    /// Whether a zone with storage is left to which compaction can move records: on a full disk, the one that
-    /// is kept for it.
-    #[cold]
-    pub fn has_zone_for_copies(&self) -> bool {
-        self.space.renew_storage(1);
-        self.zones_left(Use::Move) > 0 && self.space.keeps_storage(1)
-    }
-
-    /// Whether zones are left for copies and none of them has storage.
-    #[cold]
-    pub fn lacks_storage_for_copies(&self) -> bool {
-        self.zones_left(Use::Move) > 0 && !self.has_zone_for_copies()
-    }
-
     /// Whether so many zones are left, with the storage that is kept in them.
     #[cold]
     pub fn has_left(&self, zones: u32) -> bool {

@@ -1,9 +1,9 @@
 //! Storage behind a segment of a file. It is reserved in few steps, so that a run that writes little takes
 //! little disk.
 
-use super::SegmentInfo;
 use super::append::OpenSegment;
 use super::log::LogHeap;
+use super::{SegmentInfo, Use};
 use crate::space::{SpaceError, ZoneId};
 
 /// Bytes with storage when a segment is opened.
@@ -76,5 +76,19 @@ impl LogHeap {
         let all = self.space.zone_size();
         let first = if self.region().is_sparse() { FIRST } else { all };
         std::iter::successors(Some(first), |len| Some(len * FACTOR)).take_while(move |len| *len < all)
+    }
+
+    /// Whether a zone with storage is left to which compaction can move records: on a full disk, the one that
+    /// is kept for it.
+    #[cold]
+    pub fn has_zone_for_copies(&self) -> bool {
+        self.space.renew_storage(1);
+        self.zones_left(Use::Move) > 0 && self.space.keeps_storage(1)
+    }
+
+    /// Whether zones are left for copies and none of them has storage.
+    #[cold]
+    pub fn lacks_storage_for_copies(&self) -> bool {
+        self.zones_left(Use::Move) > 0 && !self.has_zone_for_copies()
     }
 }

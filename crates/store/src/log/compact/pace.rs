@@ -162,8 +162,8 @@ impl<I: Index> Spine<I> {
         lacks && !self.heap.lends() && self.heap.turnover() == turnover
     }
 
-    /// On a full disk, compacts until a zone was given back, which keeps the storage behind it, or until zones
-    /// have changed hands: then a segment of the reserve may have been returned. Others may have taken
+    /// On a full disk, compacts until a zone was given back, which keeps the storage behind it, or until
+    /// zones have changed hands: then a segment of the reserve may have been returned. Others may have taken
     /// either, and get on. The last resort is the rest of the compactor's own segments. Returns `false` if
     /// nothing can be cleaned. The caller holds no lock.
     #[cold]
