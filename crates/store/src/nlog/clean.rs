@@ -39,6 +39,8 @@ pub(super) struct Demand {
     pub(super) least: u64,
     /// Or it has so many behind its records.
     pub(super) place: u64,
+    /// It gives storage back: room behind its records has none.
+    pub(super) gives_storage: bool,
     /// Or its dead records take the share of the threshold: only such files count then.
     pub(super) by_threshold: bool,
 }

@@ -239,6 +239,9 @@ impl<I: Index> NlogSpine<I> {
     /// Takes victims, which are ready when all readers of this moment have left.
     fn choose(&self, victims: &Victims, participant: &Participant, demand: &Demand) {
         let (mut candidates, _) = self.heap.candidates();
+        if demand.gives_storage {
+            candidates.iter_mut().for_each(|candidate| candidate.unused = 0);
+        }
         let capacity = self.heap.longest_record();
         let is_dead_enough = |candidate: &Candidate| {
             // Every reopening seals nearly empty files.

@@ -62,7 +62,7 @@ impl<I: Index> NlogSpine<I> {
                 let make_space = || self.make_space(len, purpose);
                 self.cleaning.stalls.waiting(self.region(), make_space)?
             }
-            Error::Medium(MediumError::DiskFull { .. }) => self.win_storage_back()?,
+            Error::Medium(MediumError::DiskFull { .. }) => self.win_storage_back(purpose)?,
             _ => false,
         };
         match error {
@@ -120,8 +120,11 @@ impl<I: Index> NlogSpine<I> {
 
     /// On a full disk, cleans until a file was freed, which keeps the storage behind it; others may have
     /// taken that, and get on. Returns `false` if nothing can be cleaned. The caller holds no lock.
-    fn win_storage_back(&self) -> Result<bool, Error> {
-        let mut demand = Demand { least: 1, born_before: self.heap.draw(), ..self.demand() };
+    fn win_storage_back(&self, purpose: Use) -> Result<bool, Error> {
+        let mut demand = Demand { born_before: self.heap.draw(), gives_storage: true, ..self.demand() };
+        if purpose != Use::Put {
+            demand.least = 1;
+        }
         let freed = || self.cleaning.freed.load(Ordering::Acquire);
         let before = freed();
         let mut patience = Patience::new(self.region());
@@ -170,7 +173,7 @@ impl<I: Index> NlogSpine<I> {
 
     fn demand(&self) -> Demand {
         let least = self.heap.longest_record() / LEAST_DIVISOR;
-        Demand { born_before: u64::MAX, least, place: u64::MAX, by_threshold: false }
+        Demand { born_before: u64::MAX, least, place: u64::MAX, gives_storage: false, by_threshold: false }
     }
 
     /// Cleans every file that has something to give back. Returns the files freed, and the bytes moved.

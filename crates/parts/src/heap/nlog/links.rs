@@ -9,7 +9,7 @@
 
 use super::place::{Nlog, NlogTwin};
 use crate::heap::Reference;
-use crate::heap::segments::SegmentHeader;
+use crate::heap::segments::{FIRST_RECORD, SegmentHeader};
 use crate::record::{HEADER, LifeKey, RecordView};
 use crate::space::ZoneId;
 use crate::sync::atomic::Ordering;
@@ -122,8 +122,11 @@ impl Nlog<'_> {
 
     /// The header of a file. If there is none, its last life has durably ended.
     fn header_in_use(self, zone: ZoneId) -> Option<(SegmentHeader, LifeKey)> {
-        // A free zone may have given its storage back.
-        let is_hole = self.heap.region().reads_take_storage() && self.heap.space().is_free(zone);
+        // A free zone may have given its storage back, and one that was just taken may have none yet.
+        let region = self.heap.region();
+        let has_data = |start| region.has_data(start, FIRST_RECORD);
+        let is_hole =
+            region.reads_take_storage() && !self.heap.space().checked_zone_offset(zone).is_some_and(has_data);
         let proved = if is_hole { None } else { self.heap.proved_header(zone) };
         if proved.is_none() {
             // A cleaner that frees the file takes the proof away before that is durable.

@@ -146,6 +146,8 @@ struct Demand {
     tombstone_share: u64,
     /// With this much room behind its records, moving them is worthwhile, if there is no other reason.
     place: u64,
+    /// It gives storage back: room behind its records has none.
+    gives_storage: bool,
     /// Records that a step takes.
     piece: usize,
 }

@@ -94,6 +94,8 @@ impl<I: Index> Spine<I> {
         }
         while !self.heap.offers(len, purpose, zones) {
             if self.step_of_writer(&demand)? {
+                // The time that work takes is no waiting.
+                patience = Patience::new(self.region());
                 continue;
             }
             let mut workers = self.all_workers();
@@ -170,7 +172,8 @@ impl<I: Index> Spine<I> {
     pub(in crate::log) fn win_storage_back(&self, purpose: Use) -> Result<bool, Error> {
         let participant = self.epochs.register();
         self.settle_all(&participant.pin())?;
-        let demand = self.demand(self.heap.draw(), self.least_for(purpose));
+        let mut demand =
+            Demand { gives_storage: true, ..self.demand(self.heap.draw(), self.least_for(purpose)) };
         let (given_back, turnover) = (self.compactor.given_back(), self.heap.turnover());
         let has_changed = || self.compactor.given_back() != given_back || self.heap.turnover() != turnover;
         let mut patience = Patience::new(self.region());
@@ -187,10 +190,18 @@ impl<I: Index> Spine<I> {
             // A cleaned zone is free when the readers of that time have left; others clean too.
             let someone_gets_on =
                 self.compactor.retired() > 0 || self.compactor.has_begun() || self.heap.lends();
-            if !(someone_gets_on && patience.lasts()) {
-                // Somebody, or the step, may have given a zone back since the look at it.
-                return Ok(has_changed() || self.leave_segments(&mut self.all_workers()));
+            if someone_gets_on && patience.lasts() {
+                continue;
             }
+            // Somebody, or the step, may have given a zone back since the look at it.
+            if has_changed() || self.leave_segments(&mut self.all_workers()) {
+                return Ok(true);
+            }
+            // A deletion needs little, and short segments that are put together leave that.
+            if purpose == Use::Put || !demand.gives_storage {
+                return Ok(false);
+            }
+            demand.gives_storage = false;
         }
     }
 
@@ -222,7 +233,8 @@ impl<I: Index> Spine<I> {
 
     pub(super) fn demand(&self, born_before: u64, least: u64) -> Demand {
         let piece = self.compactor.piece.min(PIECE_OF_WRITER);
-        Demand { born_before, least, tombstone_share: TOMBSTONE_SHARE, place: u64::MAX, piece }
+        let (tombstone_share, place) = (TOMBSTONE_SHARE, u64::MAX);
+        Demand { born_before, least, tombstone_share, place, gives_storage: false, piece }
     }
 
     /// Bytes that cleaning a segment must give back for a write without room to do it.

@@ -170,6 +170,9 @@ impl<I: Index> Spine<I> {
         let (mut candidates, oldest_other) = self.heap.candidates();
         let is_begun = |candidate: &Candidate| begun.iter().any(|(zone, _)| *zone == candidate.zone);
         candidates.retain(|candidate| may_be(candidate) && !is_begun(candidate));
+        if demand.gives_storage {
+            candidates.iter_mut().for_each(|candidate| candidate.unused = 0);
+        }
         let oldest_other = begun.iter().map(|(_, life)| *life).fold(oldest_other, u64::min);
         let written = candidates.iter().map(|candidate| candidate.written).sum::<u64>();
         let (capacity, tombstones) = (self.heap.longest_record(), written / tombstone_share);
