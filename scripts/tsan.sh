@@ -12,7 +12,9 @@ cd "$(dirname "$0")/.."
 
 export RUSTFLAGS="-Zsanitizer=thread ${RUSTFLAGS:-}"
 export TSAN_OPTIONS="exitcode=66 ${TSAN_OPTIONS:-}"
-export CARGO_TARGET_DIR="$(scripts/target-folder)/tsan"
+# In two steps: an export hides that the first has failed.
+folder=$(scripts/target-folder)
+export CARGO_TARGET_DIR="$folder/tsan"
 
 run() { # run PACKAGE TEST [FILTER...]
   local package=$1 test=$2

@@ -125,17 +125,13 @@ impl<I: Index> NlogSpine<I> {
         if purpose != Use::Put {
             demand.least = 1;
         }
-        let freed = || self.cleaning.freed.load(Ordering::Acquire);
+        let freed = || self.cleaning.freed.load(Ordering::Relaxed);
         let before = freed();
         let mut patience = Patience::new(self.region());
         let (mut has_closed, mut expected) = (false, self.cleaning.cleaned());
         while freed() == before {
             match self.step_of_writer(&demand)? {
-                Step::Taken => {
-                    expected += 1;
-                    // The time that work takes is no waiting.
-                    patience = Patience::new(self.region());
-                }
+                Step::Taken => expected += 1,
                 Step::Waits if patience.lasts() => {}
                 Step::NothingToDo if !has_closed && self.close_files(|| freed() == before) => {
                     has_closed = true;
@@ -188,21 +184,18 @@ impl<I: Index> NlogSpine<I> {
         // Files that are opened from here on are full of copies.
         let demand = Demand { least: 1, born_before: self.heap.draw(), ..self.demand() };
         let mut patience = Patience::new(self.region());
-        loop {
+        let outcome = loop {
             match self.clean_step(&demand) {
-                // The time that work takes is no waiting.
-                Ok(Step::Taken) => patience = Patience::new(self.region()),
+                Ok(Step::Taken) => patience.renew(),
                 Ok(Step::Waits)
                 | Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }))
                     if self.cleaning.waiting() > 0 && patience.lasts() => {}
-                Ok(_) => break,
-                Err(error) => {
-                    self.give_back();
-                    return Err(error);
-                }
+                Ok(_) => break Ok(()),
+                Err(error) => break Err(error),
             }
-        }
+        };
         self.give_back();
+        outcome?;
         let after = counts();
         Ok((after.0 - before.0, after.1 - before.1))
     }

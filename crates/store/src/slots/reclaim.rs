@@ -286,10 +286,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             let step = if hopeless { Step::Fruitless } else { self.reclaim_some(percent)? };
             hopeless = step == Step::Fruitless;
             let waits = self.reclaimer.retired.load(Ordering::Acquire) > 0;
-            if step == Step::Done {
-                // The time that work takes is no waiting.
-                patience = Patience::new(self.region());
-            } else if !(waits && patience.lasts()) {
+            if step != Step::Done && !(waits && patience.lasts()) {
                 return Err(error);
             }
         }

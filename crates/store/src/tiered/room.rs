@@ -216,7 +216,7 @@ impl<I: InOrder> Tiers<I> {
                 match if has_worked { Dumped::Nothing } else { self.dump_step()? } {
                     Dumped::Nothing => {}
                     dumped => {
-                        patience = Patience::new(self.region());
+                        patience.renew();
                         if let Dumped::ByAnother = dumped {
                             // It takes long, and needs the processor.
                             self.region().pause(BY_ANOTHER);
@@ -259,8 +259,6 @@ impl<I: InOrder> Tiers<I> {
             loop {
                 let demand = Demand { least: LEAST, numbers: 0..search.older_than };
                 if self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))? {
-                    // The time that work takes is no waiting.
-                    search.patience = Patience::new(self.region());
                     break;
                 }
                 self.release_all_ripe();
@@ -324,8 +322,7 @@ impl<I: InOrder> Tiers<I> {
         let mut patience = Patience::new(self.region());
         loop {
             match self.rewrite_step(&demand) {
-                // The time that work takes is no waiting.
-                Ok(true) => patience = Patience::new(self.region()),
+                Ok(true) => patience.renew(),
                 Ok(false) => break,
                 // Memtables that were rewritten are free when the readers of that time have left.
                 Err(error)

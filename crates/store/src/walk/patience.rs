@@ -11,17 +11,23 @@ const PATIENCE_MILLISECONDS: u64 = 100;
 const LEAST_TURNS: u32 = 256;
 const SIMULATED_TURNS: u32 = 4096;
 
-/// Waiting that ends.
+/// Waiting that ends. It begins with the first turn: the time that work takes before is no waiting.
 pub(crate) struct Patience<'s> {
     region: &'s Region,
-    began: u64,
+    began: Option<u64>,
     turns: u32,
     waiter: Waiter,
 }
 
 impl Patience<'_> {
     pub(crate) fn new(region: &Region) -> Patience<'_> {
-        Patience { region, began: region.ticks(), turns: 0, waiter: Waiter::default() }
+        Patience { region, began: None, turns: 0, waiter: Waiter::default() }
+    }
+
+    /// Begins anew, since there was work to do: for a search that cleans nothing that was written since it
+    /// began, so that its work ends by itself.
+    pub(crate) fn renew(&mut self) {
+        *self = Patience::new(self.region);
     }
 
     /// Waits a turn; `false` if there is none left.
@@ -30,7 +36,8 @@ impl Patience<'_> {
         let lasts = match self.region.kind() {
             MediumKind::Sim => self.turns <= SIMULATED_TURNS,
             _ => {
-                let passed = self.region.ticks().checked_sub(self.began);
+                let now = self.region.ticks();
+                let passed = now.checked_sub(*self.began.get_or_insert(now));
                 self.turns <= LEAST_TURNS || passed.is_some_and(|passed| passed < PATIENCE_MILLISECONDS)
             }
         };
@@ -51,7 +58,7 @@ mod tests {
     fn when_the_time_has_passed_few_turns_are_left() {
         let region = Region::dram(4096, Pages::Ordinary).expect("memory");
         let mut patience = Patience::new(&region);
-        patience.began -= PATIENCE_MILLISECONDS;
+        patience.began = Some(region.ticks() - PATIENCE_MILLISECONDS);
         let turns = std::iter::repeat_with(|| patience.lasts()).take_while(|lasts| *lasts).count();
         assert_eq!(turns, LEAST_TURNS as usize);
     }

@@ -332,3 +332,27 @@ fn a_reserve_in_a_file_is_whole_once_storage_is_kept_anew() {
     assert!(heap.has_left(reserve), "the put kept storage in the zone that was freed");
     drop(place);
 }
+
+/// A cleaner that walks along parents may come to a zone that another thread has just taken and that has no
+/// storage yet. On a full file system in memory, a read there once ended the process.
+#[test]
+fn a_zone_in_use_without_storage_is_not_read_for_a_parent() {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+        return println!("skipped: this system has no /dev/shm");
+    };
+    let path = folder.path().join("pool");
+    let file = Region::create(&path, 1 << 20, Some(MediumKind::File), Durability::Process).expect("room");
+    let nlog = nlog_of(test_heap::heap_on(file));
+    let (heap, mut writer) = (nlog.heap, Writer::default());
+    let old = writer.put(nlog, 0, b"key", b"old", 0);
+    let new = writer.put(nlog, 1, b"key", b"new", nlog.parent_word(old.reference));
+    let zone = nlog.zone_of(old.reference);
+    let (start, len) = (heap.space().zone_offset(zone), heap.space().zone_size());
+    assert_eq!(heap.region().discard(start, len).expect("holes"), len);
+    assert!(!heap.space().is_free(zone));
+    let blocks = || path.metadata().expect("a file").blocks();
+    let before = blocks();
+    assert_eq!(nlog.before(&new, b"key", &mut Vec::new()), Before::Nothing);
+    assert_eq!(blocks(), before, "the look has taken storage");
+}

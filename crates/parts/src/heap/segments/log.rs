@@ -229,16 +229,14 @@ impl LogHeap {
         // Compaction leaves a partly used segment of the reserve to the next deletion, except on a full disk,
         // where it may find no other storage.
         let is_move = matches!(purpose, Use::Move | Use::MoveBeside);
-        let takes_any = is_move && !self.space.keeps_storage(1) && self.lacks_storage_for_copies();
+        let takes_all = is_move && !self.space.keeps_storage(1) && self.lacks_storage_for_copies();
+        let taker = if takes_all { Use::Delete } else { purpose };
         let left = {
             let mut idle = self.idle.lock();
             let is_near =
                 |s: &OpenSegment| node.as_ref().is_none_or(|node| self.space.zone_node(s.zone) == *node);
             let find = |is_meant: &dyn Fn(&OpenSegment) -> bool| {
-                let is_free = |s: &OpenSegment| {
-                    self.may_take(s, len, purpose) || takes_any && s.next + len <= self.space.zone_size()
-                };
-                idle.iter().position(|s| is_meant(s) && is_free(s))
+                idle.iter().position(|s| is_meant(s) && self.may_take(s, len, taker))
             };
             // Segments with storage come first, and near ones before others. A put that would otherwise fail
             // takes any segment.

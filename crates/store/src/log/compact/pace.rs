@@ -94,8 +94,6 @@ impl<I: Index> Spine<I> {
         }
         while !self.heap.offers(len, purpose, zones) {
             if self.step_of_writer(&demand)? {
-                // The time that work takes is no waiting.
-                patience = Patience::new(self.region());
                 continue;
             }
             let mut workers = self.all_workers();
@@ -183,8 +181,6 @@ impl<I: Index> Spine<I> {
                 return Ok(true);
             }
             if self.step_of_writer(&demand)? {
-                // The time that work takes is no waiting.
-                patience = Patience::new(self.region());
                 continue;
             }
             // A cleaned zone is free when the readers of that time have left; others clean too.
@@ -265,24 +261,21 @@ impl<I: Index> Spine<I> {
         let piece = self.compactor.piece;
         let demand = Demand { tombstone_share, piece, ..self.demand(born_before, 1) };
         let mut patience = Patience::new(self.region());
-        loop {
+        let outcome = loop {
             let given_back = self.compactor.given_back();
             match self.compact_step(&demand) {
-                // The time that work takes is no waiting.
-                Ok(true) => patience = Patience::new(self.region()),
+                Ok(true) => patience.renew(),
                 // A cleaned segment is free when the readers of that time have left. That makes room, and
                 // frees tombstones that had to outlive it. Others may have seen it free since the step.
                 Ok(false) | Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }))
                     if self.compactor.given_back() != given_back
                         || self.compactor.retired() > 0 && patience.lasts() => {}
-                Ok(false) => break,
-                Err(error) => {
-                    self.give_back();
-                    return Err(error);
-                }
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
             }
-        }
+        };
         self.give_back();
+        outcome?;
         let done = self.compactor.done();
         Ok((done.segments - before.segments, done.moved - before.moved))
     }
