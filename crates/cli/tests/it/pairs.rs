@@ -5,7 +5,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-const KEYS: usize = 6000;
+/// More than the pool holds, so that levels are there, however late the thread comes that dumps.
+const KEYS: usize = 12_000;
 
 fn create(pool: &Path) {
     succeed(args(["create"], pool, ["--size", "2M", "--design", "xp", "--zone-size", "16K"]));
