@@ -3,11 +3,11 @@
 //! The settings of a run are declared once: its `Config` is read from a command line, and its defaults are
 //! those of a command line that says nothing.
 
-use crate::crash::Broken::{self, Chain, Medium, PaperTies, Store};
+use crate::crash::Broken::{self, Medium, PaperTies, Store};
 use crate::suggest::{nearest, with_nearest};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command};
-use quipu::internals::{ChainTwin, Twin};
+use quipu::internals::{Twin, twin};
 use quipu::{Design, Setting};
 use quipu_medium::sim::Fault;
 
@@ -45,103 +45,69 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Stores and media broken on purpose: each with its name on command lines, and behind a colon its help.
-const BROKEN: [(Broken, &str); 41] = [
-    (Store(Twin::PublishBeforePersist), "publish-before-persist: readers see a record before it is durable"),
-    (Store(Twin::LifeLeftOut), "life-left-out: the check of a record ignores the life of its segment"),
-    (
-        Store(Twin::AppendAfterRecovery),
-        "append-after-recovery: recovery appends to a segment of an earlier run",
-    ),
-    (Store(Twin::TombstoneDroppedEarly), "tombstone-dropped-early: tombstones go before older segments"),
-    (Store(Twin::FreedInDramOnly), "freed-in-dram-only: a segment counts as gone before it is durably free"),
-    (Store(Twin::BatchInPieces), "batch-in-pieces: the records of an atomic batch are written one by one"),
-    (Store(Twin::StaleCheckpoint), "stale-checkpoint: open believes a checkpoint after the pool has changed"),
-    (Store(Twin::ValueCommittedLate), "value-committed-late: zones of a value are committed after its head"),
-    (
-        PaperTies(Twin::PageFreeBeforeRelease),
-        "block-order: pages are free too early; block order breaks ties",
-    ),
-    (
-        Store(Twin::ReleasedBeforePersist),
-        "released-before-persist: the old record goes before the new is durable",
-    ),
-    (Store(Twin::OldNotReleased), "old-not-released: the record that another has replaced stays marked"),
-    (
-        Store(Twin::KeyFreeBeforeRelease),
-        "key-free-before-release: a key is free before its old record is gone",
-    ),
-    (Store(Twin::LosingCopyKept), "losing-copy-kept: reclamation's copy of a superseded record counts"),
-    (Store(Twin::VictimFreedEarly), "victim-freed-early: a block is free while its records are being copied"),
-    (Store(Twin::LastRepointedUnflushed), "last-repointed-unflushed: a cleaner's last change is not flushed"),
-    (
-        Store(Twin::AcknowledgedEarly),
-        "acknowledged-early: a write returns though one before it may not be durable",
-    ),
-    (Store(Twin::RecycledEarly), "recycled-early: a block or memtable is used again while it may be read"),
-    (Store(Twin::NeededReleased), "needed-released: a memtable goes although a snapshot needs it"),
-    (Store(Twin::RangeDroppedEarly), "range-dropped-early: range tombstones go before older memtables"),
-    (Store(Twin::RangeSweptEarly), "range-swept-early: a range delete forgets keys that a snapshot shows"),
-    (Store(Twin::RangeCopyRenewed), "range-copy-renewed: a copied range tombstone deletes newer keys"),
-    (Store(Twin::LevelsForgotten), "levels-forgotten: tombstones go although the levels have their keys"),
-    (Store(Twin::LevelsNotRaised), "levels-not-raised: levels change before the pool knows that they will"),
-    (
-        Store(Twin::RangeForgottenEarly),
-        "range-forgotten-early: a range delete forgets keys that are on the levels",
-    ),
-    (
-        Store(Twin::FlushedBeforePublished),
-        "flushed-before-published: memtables count as dumped before the files have names",
-    ),
-    (Store(Twin::ReleasedBeforeFlushed), "released-before-flushed: memtables go before they count as dumped"),
-    (Store(Twin::FlushedNotNoted), "flushed-not-noted: memtables that were dumped go one by one"),
-    (
-        Store(Twin::LaterMergedAlone),
-        "later-merged-alone: a dump merges the latest memtable, and leaves those before it out",
-    ),
-    (Store(Twin::FrozenEarly), "frozen-early: a layer is dumped although items of it are under way"),
-    (Store(Twin::DeletionsNotDumped), "deletions-not-dumped: a dump leaves out what hides older values"),
-    (Store(Twin::RangesNotDumped), "ranges-not-dumped: a dump leaves range tombstones out"),
-    (Store(Twin::NewerRunsDropped), "newer-runs-dropped: a range delete takes files with newer keys"),
-    (
-        Store(Twin::LevelsOfAnotherView),
-        "levels-of-another-view: a scan misses keys that are dumped meanwhile",
-    ),
-    (Chain(ChainTwin::FlushedByObject), "flushed-by-object: a dump remembers memtables by their objects"),
-    (
-        Chain(ChainTwin::PiecesNotCounted),
-        "pieces-not-counted: an item counts though pieces of it are missing",
-    ),
-    (Chain(ChainTwin::OrderNotFollowed), "order-not-followed: an item counts though the one before does not"),
-    (Chain(ChainTwin::NotEnded), "not-ended: recovery leaves memtables open, and what it cut off comes back"),
-    (Chain(ChainTwin::FoundNotFlushed), "found-not-flushed: recovery acts on what may not be durable"),
-    (Chain(ChainTwin::ThroughNotRaised), "through-not-raised: memtables go before the anchor tells of them"),
-    (
-        Chain(ChainTwin::LivesIgnored),
-        "lives-ignored: zones and chunks of an earlier life of a memtable count",
-    ),
-    // Enough fences remain for the store to get anywhere.
-    (Medium(Fault::FenceOmitted { every: 3 }), "fence-left-out: some fences do nothing"),
-];
+/// A break on purpose, as command lines have it.
+#[derive(Clone)]
+pub(crate) struct Named<B> {
+    /// The break.
+    pub(crate) broken: B,
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it does.
+    pub(crate) help: &'static str,
+    /// It leaves out a rule of the store, which only some programs can.
+    pub(crate) is_rule: bool,
+}
 
-/// The breaks with their names and helps.
-fn named() -> impl Iterator<Item = (Broken, &'static str, &'static str)> {
-    BROKEN
-        .iter()
-        .filter_map(|(broken, words)| words.split_once(": ").map(|(name, help)| (*broken, name, help)))
+impl<B> Named<B> {
+    /// All rules of the store, as breaks of this kind.
+    pub(crate) fn rules(broken: impl Fn(Twin) -> B) -> impl Iterator<Item = Named<B>> {
+        let named = move |twin: Twin| {
+            let (name, help) = (twin.name(), twin.text());
+            Named { broken: broken(twin), name, help, is_rule: true }
+        };
+        Twin::ALL.iter().copied().map(named)
+    }
+}
+
+/// Reads the names of breaks.
+pub(crate) fn one_of<B: Clone + Send + Sync + 'static>(
+    breaks: Vec<Named<B>>,
+) -> impl TypedValueParser<Value = B> {
+    let is_there = |named: &Named<B>| !named.is_rule || twin::ARE_THERE;
+    let value = |named: &Named<B>| PossibleValue::new(named.name).help(named.help).hide(!is_there(named));
+    let values: Vec<_> = breaks.iter().map(value).collect();
+    PossibleValuesParser::new(values).try_map(move |name| {
+        let named = breaks.iter().find(|named| named.name == name).ok_or("no break has this name")?;
+        let refusal = "this program leaves out no rule of the store: build it with `--features twins`";
+        if is_there(named) { Ok(named.broken.clone()) } else { Err(refusal) }
+    })
+}
+
+/// All breaks that the explorer of crashes knows.
+fn named() -> impl Iterator<Item = Named<Broken>> {
+    let ties = Named {
+        broken: PaperTies(Twin::PageFreeBeforeRelease),
+        name: "block-order",
+        help: "Pages are unlocked too early, and the order of blocks breaks ties.",
+        is_rule: true,
+    };
+    // Enough fences remain for the store to get anywhere.
+    let fences = Named {
+        broken: Medium(Fault::FenceOmitted { every: 3 }),
+        name: "fence-left-out",
+        help: "Some fences do nothing.",
+        is_rule: false,
+    };
+    Named::rules(Store).chain([ties, fences])
 }
 
 /// Reads the names of breaks, those of `choice` alone unless that is empty.
 pub(crate) fn broken(choice: &[&str]) -> impl TypedValueParser<Value = Broken> + use<> {
-    let chosen = named().filter(|(_, name, _)| choice.is_empty() || choice.contains(name));
-    let names: Vec<_> = chosen.map(|(_, name, help)| PossibleValue::new(name).help(help)).collect();
-    PossibleValuesParser::new(names).try_map(|name| {
-        named().find(|(_, known, _)| *known == name).map(|(broken, ..)| broken).ok_or("unknown")
-    })
+    one_of(named().filter(|named| choice.is_empty() || choice.contains(&named.name)).collect())
 }
 
 /// The argument that breaks a store in this way, with a space before it; nothing for one that is not broken.
 pub(crate) fn twin_argument(broken: Option<Broken>) -> String {
-    let known = named().find(|(known, ..)| Some(*known) == broken);
-    known.map_or(String::new(), |(_, name, _)| format!(" --twin {name}"))
+    let known = named().find(|known| Some(known.broken) == broken);
+    known.map_or(String::new(), |named| format!(" --twin {}", named.name))
 }

@@ -2,6 +2,7 @@
 //! and [`soak`](crate::soak).
 
 use quipu::Error;
+use quipu::internals::twin::inherited;
 use serde::Serialize;
 use std::fmt;
 use std::io;
@@ -13,7 +14,8 @@ use std::panic::resume_unwind;
 pub(crate) fn on_threads<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let work = &work;
-        let spawned: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+        let spawned: Vec<_> =
+            (0..threads).map(|thread| scope.spawn(inherited(move || work(thread)))).collect();
         spawned.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
 }

@@ -4,7 +4,7 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | 0 | [`mod@table`] |
+//! | 0 | [`mod@table`], [`mod@twin`] |
 //! | 1 | [`record`], [`sync`] |
 //! | 2 | [`commit`], [`epoch`], `locks`, [`space`] |
 //! | 3 | [`cache`], [`heap`], [`index`] |
@@ -23,4 +23,5 @@ pub mod runs;
 pub mod space;
 pub mod sync;
 pub mod table;
+pub mod twin;
 pub mod versions;

@@ -29,25 +29,12 @@ pub mod atomic {
 
     #[cfg(loom)]
     pub mod checked {
-        //! A fence that a test can leave out, and rules that it can break, for twins that the model checker
-        //! must convict.
+        //! A fence that a test can leave out, for twins that the model checker must convict.
 
         use loom::sync::atomic::Ordering;
 
         /// The line of the fence to leave out; zero for none.
         pub static LEFT_OUT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-
-        /// The rule to break; zero for none.
-        pub static BROKEN: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        /// A word is taken out of its place before it is written to another one.
-        pub const TAKEN_OUT: u32 = 1;
-        /// A word is compared with the one that was read before it is changed.
-        pub const COMPARED: u32 = 2;
-
-        /// Whether a rule is to be broken.
-        pub fn is_broken(rule: u32) -> bool {
-            BROKEN.load(std::sync::atomic::Ordering::Relaxed) == rule
-        }
 
         /// The fence of the model, unless it is the one to leave out.
         #[track_caller]

@@ -13,12 +13,9 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use quipu_parts::commit::Ring;
-use quipu_parts::commit::ring::{Grants, LEFT_OUT, Rule};
+use quipu_parts::commit::ring::Grants;
+use quipu_parts::twin::{Twin, leave_out};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-
-/// One test at a time, since a twin is one for all of the process.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// Items that a run may have.
 const MOST: usize = 4;
@@ -100,31 +97,26 @@ fn explore(capacity: usize, grants: Grants, writers: &'static [u64], preemptions
 
 #[test]
 fn two_threads_and_a_ring_of_one() {
-    let _alone = ALONE.lock();
     explore(1, Grants::Lock, &[2], 3);
 }
 
 #[test]
 fn two_threads_and_a_ring_of_two() {
-    let _alone = ALONE.lock();
     explore(2, Grants::Lock, &[3], 3);
 }
 
 #[test]
 fn three_threads_and_a_ring_of_two() {
-    let _alone = ALONE.lock();
     explore(2, Grants::Lock, &[1, 1], 2);
 }
 
 #[test]
 fn tickets() {
-    let _alone = ALONE.lock();
     explore(1, Grants::Ticket, &[1, 1], 2);
 }
 
 #[test]
 fn a_panic_wakes_all() {
-    let _alone = ALONE.lock();
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(|| {
@@ -144,23 +136,22 @@ fn a_panic_wakes_all() {
 
 #[test]
 fn every_rule_counts() {
-    let _alone = ALONE.lock();
     let rules = [
-        Rule::EndChangesTheHead,
-        Rule::EndIsReleased,
-        Rule::LastIsReadFirst,
-        Rule::OneSlotEach,
-        Rule::DoneBeforeVisible,
+        Twin::HeadNotChanged,
+        Twin::EndNotReleased,
+        Twin::LastReadLate,
+        Twin::SlotShared,
+        Twin::VisibleWhenGranted,
     ];
     for rule in rules {
-        LEFT_OUT.store(rule as u64, std::sync::atomic::Ordering::Relaxed);
+        let left_out = leave_out(Some(rule));
         let runs: [fn(); 3] = [
             || explore(1, Grants::Lock, &[2], 3),
             || explore(2, Grants::Lock, &[3], 3),
             || explore(2, Grants::Lock, &[1, 1], 2),
         ];
         let convicted = runs.iter().any(|run| catch_unwind(AssertUnwindSafe(run)).is_err());
-        LEFT_OUT.store(0, std::sync::atomic::Ordering::Relaxed);
+        drop(left_out);
         assert!(convicted, "{rule:?} was left out, and nobody noticed");
     }
 }

@@ -9,6 +9,7 @@
 
 use crate::types::error::Error;
 use quipu_medium::sim::sched;
+use quipu_parts::twin::inherited;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
@@ -44,7 +45,7 @@ pub(crate) fn in_parallel(threads: usize, work: impl Fn(usize) + Sync) {
         work(0);
     } else {
         thread::scope(|scope| {
-            let spawn = |i: usize| thread::Builder::new().spawn_scoped(scope, move || work(i));
+            let spawn = |i: usize| thread::Builder::new().spawn_scoped(scope, inherited(move || work(i)));
             let left: Vec<usize> = (0..threads).filter(|i| spawn(*i).is_err()).collect();
             left.into_iter().for_each(work);
         });
@@ -207,7 +208,7 @@ impl Workers {
                 continue;
             }
             let builder = thread::Builder::new().name(job.name.to_owned());
-            match builder.spawn(move || run(job, &admission)) {
+            match builder.spawn(inherited(move || run(job, &admission))) {
                 Ok(thread) => workers.threads.push((bell, thread)),
                 Err(_) => bell.state.store(NO_THREAD, Ordering::Release),
             }

@@ -65,7 +65,7 @@ pub use types::table::{Table, TableStats};
 /// For the tools that prove and measure the store: not part of the interface, and free to change.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::options::{CacheSize, Granted, Merging, OrderedIndex, TestForest, Testing, Twin};
+    pub use crate::options::{CacheSize, Granted, Merging, OrderedIndex, TestForest, Testing};
     pub use crate::points::checkpoint::checkpoint_tables;
     pub use crate::settings::files::{EntryForm, FileSettings};
     pub use crate::settings::offset_map::{NodePlace, OffsetMap};
@@ -73,12 +73,12 @@ pub mod internals {
     pub use crate::settings::techniques::{Shortcut, Techniques};
     pub use crate::tiered::checkpoint_tables as memtables_checkpoint_tables;
     pub use quipu_parts::cache::Policy;
-    pub use quipu_parts::heap::chain::ChainTwin;
     pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
     pub use quipu_parts::index::buckets::BucketSettings;
     pub use quipu_parts::index::cceh::CcehSettings;
     pub use quipu_parts::record::shown_key;
     pub use quipu_parts::space::FreeListKind as FreeList;
+    pub use quipu_parts::twin::{self, Twin};
 }
 
 /// The example of the README runs with those of the documentation.

@@ -1,7 +1,6 @@
 //! [`Options`]: how a pool is created and opened.
 
 mod parts;
-mod twin;
 
 use crate::settings::files::FileSettings;
 use crate::settings::offset_map::OffsetMap;
@@ -10,7 +9,6 @@ use crate::types::design::Design;
 use parts::Parts;
 use quipu_medium::{Durability, MediumKind};
 use quipu_parts::cache::Policy;
-use quipu_parts::heap::chain::ChainTwin;
 use quipu_parts::heap::slots::SlotSettings;
 use quipu_parts::index::buckets::BucketSettings;
 use quipu_parts::reclaim::hot::HotSetSettings;
@@ -23,7 +21,6 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
-pub use twin::Twin;
 
 /// How a pool is created and opened: each choice has a default, and a method that changes it.
 ///
@@ -336,8 +333,6 @@ impl FromStr for CacheSize {
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Testing {
-    /// Break the store on purpose, for the explorer to convict.
-    pub twin: Option<Twin>,
     /// Start the index at its smallest, so that short runs grow it, and choose hot keys after few samples.
     pub tiny_index: bool,
     /// Bytes of each of its zones that an index in the pool uses: few, so that short runs link zones. Each
@@ -357,8 +352,6 @@ pub struct Testing {
     pub cache_turns: Option<u64>,
     /// Compactors at a time: several, although the pool is small.
     pub compactors: Option<u32>,
-    /// Break the chain of memtables on purpose.
-    pub chain: Option<ChainTwin>,
     /// Hears of every item that a call writes, in a design with one order over all writes.
     pub granted: Option<Granted>,
     /// Zones in use at which a layer is dumped: few, so that short runs dump.

@@ -13,7 +13,7 @@ Examples:
   quipu crash --design all --states 100k --threads 3 --json
   quipu crash --design quipu --seed 17 --runs 1            # replays one run
   quipu crash --design flatstore-ph --states 20k --set pacman=off
-  quipu crash --design quipu --states 20k --twin publish-before-persist
+  quipu crash --design quipu --states 20k --twin publish-before-persist   # needs --features twins
 
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
 during_growth, during_index_split, after_index_split, after_index_removal, during_index_zone, after_index_zone, \

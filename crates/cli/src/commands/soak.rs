@@ -9,7 +9,7 @@ const EXAMPLES: &str = "\
 Examples:
   quipu soak scratch.pool
   quipu soak /mnt/pmem0/scratch.pool --clean 1k --unclean 1k --threads 4 --seed 7 --json
-  quipu soak scratch.pool --twin tombstone-dropped-early       # must end with a violation
+  quipu soak scratch.pool --twin tombstone-dropped-early       # needs --features twins; must end with a violation
 
 POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool \
 for a closer look, and is exit code 1.

@@ -134,8 +134,6 @@ impl Pool {
         options.testing = Testing {
             cache_sample: Some(1 + seed as u32 / 4 % 3),
             index_zone,
-            twin: config.twin.and_then(Broken::twin),
-            chain: config.twin.and_then(Broken::chain),
             granted: grants.as_ref().map(Grants::listener),
             dump_at: Some(DUMP_AT),
             tiny_index: true,

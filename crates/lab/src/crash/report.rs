@@ -4,7 +4,7 @@ use super::moment::KINDS;
 use crate::arguments;
 use crate::size::count;
 use quipu::Design;
-use quipu::internals::{ChainTwin, TieBreak, Twin};
+use quipu::internals::{TieBreak, Twin};
 use quipu_medium::sim::Fault;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -62,28 +62,21 @@ impl CrashConfig {
 /// A break on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The store.
+    /// A rule of the store is left out.
     Store(Twin),
     /// The store, whose slots break ties as Viper's paper does.
     PaperTies(Twin),
-    /// The chain of memtables.
-    Chain(ChainTwin),
     /// The medium.
     Medium(Fault),
 }
 
 impl Broken {
-    /// The break of the store.
+    /// The rule that is left out.
     pub fn twin(self) -> Option<Twin> {
         match self {
             Broken::Store(twin) | Broken::PaperTies(twin) => Some(twin),
-            Broken::Chain(_) | Broken::Medium(_) => None,
+            Broken::Medium(_) => None,
         }
-    }
-
-    /// The break of the chain.
-    pub(super) fn chain(self) -> Option<ChainTwin> {
-        if let Broken::Chain(twin) = self { Some(twin) } else { None }
     }
 
     /// The break of the medium.

@@ -17,6 +17,7 @@ use super::tables::with_tables;
 use super::verdict::{compare, read_all, surveyed, works_on};
 use super::workload::{self, Step, Work};
 use crate::arguments::twin_argument;
+use quipu::internals::twin;
 use quipu::{Design, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, sched};
@@ -81,6 +82,8 @@ impl<'a> Run<'a> {
 
     /// Carries out the run and judges its states.
     pub(super) fn explore(mut self) -> Findings {
+        // The tasks and recoveries of a run are all on this thread.
+        let _left_out = twin::leave_out(self.config.twin.and_then(Broken::twin));
         self.explore_all();
         self.findings
     }

@@ -1,7 +1,7 @@
 //! The settings of a run, and its findings.
 
 use crate::arguments;
-use crate::linear::Twin;
+use crate::linear::{self, Broken};
 use crate::run::Conviction;
 use crate::size::{self, count};
 use quipu::Design;
@@ -30,8 +30,8 @@ pub struct KillConfig {
     pub size: Option<u64>,
     /// Break the writers' store on purpose, to see that the judge notices: a self-test, which must end with a
     /// violation.
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub twin: Option<Twin>,
+    #[arg(long, value_name = "NAME", value_parser = linear::broken())]
+    pub twin: Option<Broken>,
 }
 
 /// The arguments of a writer.
@@ -49,8 +49,8 @@ pub struct WriterConfig {
     #[arg(long)]
     pub threads: usize,
     /// Break the store on purpose.
-    #[arg(long, value_enum)]
-    pub twin: Option<Twin>,
+    #[arg(long, value_parser = linear::broken())]
+    pub twin: Option<Broken>,
 }
 
 /// The arguments of the judge of one round whose writer died with its machine.

@@ -3,8 +3,9 @@
 use super::config::WriterConfig;
 use super::frame::Acknowledgement;
 use super::plan::{Extent, Plan};
-use crate::linear::{Clock, Subject, Timing, perform};
+use crate::linear::{Broken, Clock, Subject, Timing, perform};
 use crate::run::on_threads;
+use quipu::internals::twin::leave_out;
 use quipu::{Error, ErrorKind, Options, Store};
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,6 +18,7 @@ use std::io::{self, Write};
 /// # Panics
 /// If the store does.
 pub fn write(config: &WriterConfig, out: &File) -> Result<(), Error> {
+    let _left_out = leave_out(config.twin.and_then(Broken::rule));
     let store = Store::open(&config.pool, &Options::default())?;
     let (store, clock) = (&store, &Clock::default());
     on_threads(config.threads, |thread| one_thread(config, store, clock, thread as u64, out));

@@ -1,6 +1,6 @@
 //! The settings of a run over real threads, and its findings.
 
-use super::twins::Twin;
+use super::twins::{self, Broken};
 use crate::arguments;
 use crate::run::Conviction;
 use crate::size::count;
@@ -37,8 +37,8 @@ pub struct LinearConfig {
     pub budget: u64,
     /// Break the store on purpose, to see that the checker notices: a self-test, which must end with
     /// violations.
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub twin: Option<Twin>,
+    #[arg(long, value_name = "NAME", value_parser = twins::broken())]
+    pub twin: Option<Broken>,
 }
 
 impl Default for LinearConfig {

@@ -12,9 +12,10 @@ use super::drive::{Driver, Leaving, Meeting};
 use super::operation::{Action, Caller, Operation};
 use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
-use super::twins::Twin;
+use super::twins::Broken;
 use crate::contract::{Ending, Fixture, Medium};
 use crate::run::{At, Conviction, RunError, on_threads};
+use quipu::internals::twin::leave_out;
 use quipu::internals::{CacheSize, NodePlace};
 use quipu::{Error, Store};
 use std::time::Instant;
@@ -103,14 +104,14 @@ impl Lot<'_> {
         fixture.options.testing.tiny_index = lot.is_multiple_of(2);
         fixture.options.offset_map.nodes =
             if (lot / 2).is_multiple_of(2) { NodePlace::Dram } else { NodePlace::Pm };
-        if design.can().caches && (lot % 3 == 1 || self.config.twin.is_some_and(Twin::is_of_cache)) {
+        if design.can().caches && (lot % 3 == 1 || self.config.twin.is_some_and(Broken::is_of_cache)) {
             fixture.options.cache = CacheSize::Bytes(64 << 10);
             fixture.options.testing.cache_sample = Some(1);
             // It turns off and on again and again.
-            let turns = lot % 2 == 1 || self.config.twin == Some(Twin::CacheNotEmptied);
+            let turns = lot % 2 == 1 || self.config.twin.is_some_and(Broken::is_of_turns);
             fixture.options.testing.cache_turns = turns.then_some(8);
         }
-        fixture.options.testing.twin = self.config.twin.and_then(Twin::of_store);
+        let _left_out = leave_out(self.config.twin.and_then(Broken::rule));
         let clock = Clock::default();
         let store = fixture.create()?;
         let mut operations = self.threads(&store, &clock)?;

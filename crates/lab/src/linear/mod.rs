@@ -12,7 +12,7 @@
 //!   atomically.
 //! - [`Log`] and [`Clock`]: recording calls on anything that is a [`Subject`].
 //! - [`explore`]: thousands of small histories of a store, on memory or on files, each judged.
-//! - [`Twin`]: stores broken on purpose, which the checker must convict.
+//! - [`Broken`]: stores broken on purpose, which the checker must convict.
 
 mod check;
 mod config;
@@ -38,6 +38,7 @@ pub use operation::{Action, Caller, NOBODYS, Operation, Outcome, State, Value};
 pub use record::{Clock, Log};
 pub(crate) use subject::perform;
 pub use subject::{Subject, Timing};
-pub use twins::Twin;
+pub(crate) use twins::broken;
+pub use twins::{Broken, Lie};
 pub(crate) use values::key_bytes;
 pub use values::{decode, encode};

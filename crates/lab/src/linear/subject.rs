@@ -5,7 +5,7 @@
 
 use super::operation::{Action, Outcome, State};
 use super::record::Clock;
-use super::twins::Twin;
+use super::twins::{Broken, Lie};
 use super::values::{decode, encode, key_bytes};
 use quipu::{Client, Error};
 use rand::rngs::SmallRng;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// A client, and the way in which it is broken. Writes that it holds back when it is dropped are lost.
 pub struct Subject {
     client: Client,
-    twin: Option<Twin>,
+    lie: Option<Lie>,
     random: SmallRng,
     remembered: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     held_back: Option<(Vec<u8>, Vec<u8>)>,
@@ -23,14 +23,15 @@ pub struct Subject {
 
 impl Subject {
     /// A client that is broken in this way; the seed decides when.
-    pub fn new(client: Client, twin: Option<Twin>, seed: u64) -> Subject {
+    pub fn new(client: Client, broken: Option<Broken>, seed: u64) -> Subject {
         let random = SmallRng::seed_from_u64(seed);
-        Subject { client, twin, random, remembered: BTreeMap::new(), held_back: None }
+        let lie = broken.and_then(Broken::lie);
+        Subject { client, lie, random, remembered: BTreeMap::new(), held_back: None }
     }
 
-    /// Whether to break the promise `twin` in this call.
-    fn breaks(&mut self, twin: Twin) -> bool {
-        self.twin == Some(twin) && self.random.random_ratio(1, 6)
+    /// Whether this call is to lie in this way.
+    fn lies(&mut self, lie: Lie) -> bool {
+        self.lie == Some(lie) && self.random.random_ratio(1, 6)
     }
 
     /// The client, after the write that was held back.
@@ -42,13 +43,13 @@ impl Subject {
     }
 
     fn remember(&mut self, key: &[u8], value: Option<&[u8]>) {
-        if self.twin == Some(Twin::StaleRead) {
+        if self.lie == Some(Lie::StaleRead) {
             self.remembered.insert(key.to_vec(), value.map(<[u8]>::to_vec));
         }
     }
 
     fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        if self.breaks(Twin::StaleRead)
+        if self.lies(Lie::StaleRead)
             && let Some(value) = self.remembered.get(key)
         {
             return Ok(value.clone());
@@ -60,7 +61,7 @@ impl Subject {
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.client()?;
-        if self.breaks(Twin::LatePut) {
+        if self.lies(Lie::LatePut) {
             self.held_back = Some((key.to_vec(), value.to_vec()));
             return Ok(());
         }
@@ -70,7 +71,7 @@ impl Subject {
 
     fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
         let removed = self.client()?.remove(key)?;
-        Ok(removed || self.breaks(Twin::PhantomRemove))
+        Ok(removed || self.lies(Lie::PhantomRemove))
     }
 
     fn update(
@@ -78,7 +79,7 @@ impl Subject {
         key: &[u8],
         mut change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> Result<(), Error> {
-        if self.twin != Some(Twin::SplitUpdate) {
+        if self.lie != Some(Lie::SplitUpdate) {
             return self.client()?.update(key, change);
         }
         let old = self.client.get(key)?;

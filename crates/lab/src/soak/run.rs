@@ -6,6 +6,7 @@ use crate::arguments::twin_argument;
 use crate::linear::{contents, prove};
 use crate::run::{At, Conviction, RunError, on_threads};
 use crate::workload::mix;
+use quipu::internals::twin::leave_out;
 use quipu::{Client, Levels, MediumKind, Options, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -94,7 +95,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn options(&self) -> Options {
-        let SoakConfig { design, keys, twin, .. } = *self.config;
+        let SoakConfig { design, keys, .. } = *self.config;
         Options::new()
             .design(design)
             .size((keys * BYTES_PER_KEY).max(2 << 20).next_multiple_of(4096))
@@ -106,10 +107,10 @@ impl Run<'_> {
             .levels(Levels::Off)
             // The copy of an open store must not change meanwhile.
             .cleaner(false)
-            .with(|options| options.testing.twin = twin.and_then(|broken| broken.twin()))
     }
 
     fn all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Broken> {
+        let _left_out = leave_out(self.config.twin.and_then(|broken| broken.twin()));
         let pool = &self.config.pool;
         let mut store = Store::create(pool, &self.options()).map_err(RunError::Create)?;
         let (mut clean, mut unclean) = (self.config.clean, self.config.unclean);

@@ -1,5 +1,6 @@
 //! Compaction on real threads: the store's own cleaner, and writers that help it.
 
+use quipu::internals::twin::leave_out;
 use quipu::internals::{Testing, Twin};
 use quipu::{Client, Design, Error, Options, Store};
 use quipu_medium::{MediumKind, Pages, Region};
@@ -258,8 +259,8 @@ fn on_a_file_the_clock_goes_on_before_a_put_needs_it() {
 
 #[test]
 fn a_cleaner_that_panics_is_told_of() {
-    let testing = Testing { twin: Some(Twin::CleanerPanics), ..Testing::default() };
-    let store = store(&options().with(|options| options.testing = testing));
+    let _left_out = leave_out(Some(Twin::CleanerPanics));
+    let store = store(&options());
     let mut client = store.client();
     client.put(&key(0), &value(0, 0)).unwrap();
     // It is called, at the latest, when the pool has been written once over; and then it takes a while to say

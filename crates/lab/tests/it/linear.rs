@@ -3,7 +3,8 @@
 //! `QUIPU_LINEAR_HISTORIES` runs more histories than every change can afford; `quipu linear` does so too.
 
 use quipu::Design;
-use quipu_lab::linear::{LinearConfig, LinearReport, Twin, explore};
+use quipu::internals::Twin;
+use quipu_lab::linear::{Broken, Lie, LinearConfig, LinearReport, explore};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -54,8 +55,9 @@ fn in_files() {
 }
 
 /// Runs a broken store until it is convicted, of what only that fault can do.
-fn convict(twin: Twin, charge: &str) {
-    convict_of(LinearConfig { histories: 200, twin: Some(twin), ..LinearConfig::default() }, 1, charge);
+fn convict(lie: Lie, charge: &str) {
+    let twin = Some(Broken::Client(lie));
+    convict_of(LinearConfig { histories: 200, twin, ..LinearConfig::default() }, 1, charge);
 }
 
 /// The same with any settings, and up to so many seeds.
@@ -76,42 +78,42 @@ fn convict_of(config: LinearConfig, seeds: u64, charge: &str) {
 
 #[test]
 fn stale_reads_are_convicted() {
-    convict(Twin::StaleRead, "get, saw");
+    convict(Lie::StaleRead, "get, saw");
 }
 
 #[test]
 fn late_puts_are_convicted() {
-    convict(Twin::LatePut, "put value");
+    convict(Lie::LatePut, "put value");
 }
 
 #[test]
 fn split_updates_are_convicted() {
-    convict(Twin::SplitUpdate, "update to");
+    convict(Lie::SplitUpdate, "update to");
 }
 
 #[test]
 fn phantom_removes_are_convicted() {
-    convict(Twin::PhantomRemove, "remove, told yes");
+    convict(Lie::PhantomRemove, "remove, told yes");
 }
 
 #[test]
 fn a_cache_that_is_not_told_of_writes_is_convicted() {
     for design in [Design::QUIPU, Design::NSTORE] {
-        let twin = Some(Twin::CacheNotToldOfWrites);
+        let twin = Some(Broken::Store(Twin::CacheNotToldOfWrites));
         convict_of(LinearConfig { design, twin, histories: 200, ..LinearConfig::default() }, 1, "get, saw");
     }
 }
 
 #[test]
 fn a_cache_that_is_filled_without_the_lock_of_a_key_is_convicted() {
-    let (design, twin) = (Design::NSTORE, Some(Twin::CacheFilledUnlocked));
+    let (design, twin) = (Design::NSTORE, Some(Broken::Store(Twin::CacheFilledUnlocked)));
     convict_of(LinearConfig { design, twin, histories: 20_000, ..LinearConfig::default() }, 40, "get, saw");
 }
 
 /// While it is off, writers pass it by.
 #[test]
 fn a_cache_that_keeps_its_pairs_while_it_is_off_is_convicted() {
-    let (design, twin) = (Design::NSTORE, Some(Twin::CacheNotEmptied));
+    let (design, twin) = (Design::NSTORE, Some(Broken::Store(Twin::CacheNotEmptied)));
     convict_of(LinearConfig { design, twin, histories: 20_000, ..LinearConfig::default() }, 40, "get, saw");
 }
 
@@ -119,7 +121,7 @@ fn a_cache_that_keeps_its_pairs_while_it_is_off_is_convicted() {
 /// seen.
 #[test]
 fn elimination_as_published_is_convicted() {
-    let (design, twin) = (Design::MPKV, Some(Twin::SeenWhileOnOffer));
+    let (design, twin) = (Design::MPKV, Some(Broken::Store(Twin::SeenWhileOnOffer)));
     // Between the moment at which a write can be seen and its end there is little time for a read and a put.
     convict_of(LinearConfig { design, twin, histories: 20_000, ..LinearConfig::default() }, 40, "put value");
 }

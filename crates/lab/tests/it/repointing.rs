@@ -4,6 +4,7 @@
 
 use crate::shared::schedule;
 
+use quipu::internals::twin::leave_out;
 use quipu::internals::{Techniques, Testing, Twin};
 use quipu::{Design, Error, Options, Store};
 use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Subject, Timing};
@@ -29,9 +30,8 @@ struct Shown {
     convictions: Vec<String>,
 }
 
-fn options_of(design: Design, seed: u64, twin: Option<Twin>) -> Options {
+fn options_of(design: Design, seed: u64) -> Options {
     let testing = Testing {
-        twin,
         tiny_index: seed.is_multiple_of(2),
         stripes: (seed % 4 < 2).then_some(2),
         handful: seed.is_multiple_of(3).then_some(3),
@@ -90,9 +90,10 @@ fn run(options: &Options, arena: &mut SimArena, seed: u64) -> Result<(Vec<Operat
 }
 
 fn explore(design: Design, twin: Option<Twin>, seeds: impl Iterator<Item = u64>, enough: usize) -> Shown {
+    let _left_out = leave_out(twin);
     let (mut shown, mut arena) = (Shown::default(), SimArena::new());
     for seed in seeds {
-        let (operations, moved) = run(&options_of(design, seed, twin), &mut arena, seed)
+        let (operations, moved) = run(&options_of(design, seed), &mut arena, seed)
             .unwrap_or_else(|error| panic!("{design}, seed {seed}: {error}"));
         shown.moved += moved;
         shown.convictions.extend(unexplained(&format!("{design}, seed {seed}"), operations));

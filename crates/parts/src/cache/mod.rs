@@ -32,6 +32,7 @@ pub use steps::Steps;
 
 use crate::epoch::Guard;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::twin;
 use block::{Block, Evicted, TAG_BITS};
 use bucket::{Bucket, Place};
 use periodic::{PERIOD, Periodic};
@@ -63,30 +64,12 @@ pub struct CacheSettings {
     /// For proofs: it turns off or on after each window.
     #[doc(hidden)]
     pub is_restless: bool,
-    /// For proofs.
-    #[doc(hidden)]
-    pub twin: Option<CacheTwin>,
-}
-
-/// A rule that a broken cache leaves out, for the checker of linearizability to notice.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CacheTwin {
-    /// It keeps its pairs while it is off.
-    NotEmptied,
 }
 
 impl CacheSettings {
     /// A cache of so many bytes, as in the paper.
     pub const fn of(budget: u64) -> CacheSettings {
-        CacheSettings {
-            budget,
-            policy: Policy::Raf,
-            sample: 32,
-            window: 1 << 16,
-            is_restless: false,
-            twin: None,
-        }
+        CacheSettings { budget, policy: Policy::Raf, sample: 32, window: 1 << 16, is_restless: false }
     }
 }
 
@@ -226,7 +209,9 @@ impl Cache {
         // SAFETY: this thread has taken the word out, and the guard's epoch keeps the block.
         let Some(evicted) = (unsafe { Evicted::of_word(word, &self.used) }) else { return };
         self.live.fetch_sub(evicted.size(), Ordering::Relaxed);
-        guard.defer_to_anyone(Box::new(move || drop(evicted)));
+        if !twin!(BlockFreedEarly) {
+            guard.defer_to_anyone(Box::new(move || drop(evicted)));
+        }
     }
 
     /// Puts a pair in, for one that is worth less if there is no room. The caller holds the lock of its
@@ -316,12 +301,13 @@ impl Cache {
     /// turns on or off.
     pub fn report(self: &Arc<Self>, guard: &Guard<'_>, counts: Counts) -> bool {
         if self.pulse.is_to_sweep() {
-            if self.settings.twin != Some(CacheTwin::NotEmptied) {
+            if !twin!(CacheNotEmptied) {
                 self.sweep();
             }
             self.pulse.end();
         }
         match (self.pulse.note(counts, || self.is_even()), &self.periodic) {
+            (Beat::GoesOff, _) if twin!(SweptWhilePinned) => self.pulse.let_sweep(),
             (Beat::GoesOff, _) => {
                 let cache = Arc::clone(self);
                 // Nobody is pinned any more then who did not see that the turn has begun.

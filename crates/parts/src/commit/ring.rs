@@ -35,6 +35,7 @@
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Padded, SpinGuard, SpinLock, Waiter, point};
+use crate::twin;
 
 /// How threads take turns at the grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,7 +128,7 @@ impl<T> Ring<T> {
             let granted = self.granted.lock();
             self.ask_poisoned()?;
             let under_way = granted.next_item - self.head.0.load(Ordering::Acquire);
-            if under_way < self.slots.len() as u64 + u64::from(!holds(Rule::OneSlotEach)) {
+            if under_way < self.slots.len() as u64 + u64::from(twin!(SlotShared)) {
                 return Ok(Turn { ring: self, granted, _queue: queue });
             }
             drop(granted);
@@ -163,9 +164,9 @@ impl<T> Ring<T> {
     #[inline]
     fn advance(&self) {
         // A change that changes nothing, not a load: see the module's documentation.
-        let mut head = match holds(Rule::EndChangesTheHead) {
-            true => self.head.0.fetch_add(0, Ordering::AcqRel),
-            false => self.head.0.load(Ordering::Acquire),
+        let mut head = match twin!(HeadNotChanged) {
+            false => self.head.0.fetch_add(0, Ordering::AcqRel),
+            true => self.head.0.load(Ordering::Acquire),
         };
         while self.slot(head).done.load(Ordering::Acquire) == head {
             // Before the head moves: behind it, the slot may be another item's.
@@ -173,7 +174,7 @@ impl<T> Ring<T> {
             point();
             match self.head.0.compare_exchange(head, head + 1, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
-                    if !holds(Rule::LastIsReadFirst) {
+                    if twin!(LastReadLate) {
                         last = self.slot(head).last.load(Ordering::Relaxed);
                     }
                     self.visible.0.fetch_max(last, Ordering::AcqRel);
@@ -257,7 +258,7 @@ impl<'r, T> Turn<'r, T> {
         let flight = InFlight { ring, item, place: place_of };
         ring.slot(item).last.store(last, Ordering::Relaxed);
         let answer = place(&mut granted.state, &place_of);
-        if !holds(Rule::DoneBeforeVisible) {
+        if twin!(VisibleWhenGranted) {
             ring.visible.0.fetch_max(last, Ordering::AcqRel);
         }
         (flight, answer)
@@ -285,7 +286,7 @@ impl<T> InFlight<'_, T> {
     pub fn done(self) {
         let InFlight { ring, item, .. } = *std::mem::ManuallyDrop::new(self);
         point();
-        let order = if holds(Rule::EndIsReleased) { Ordering::Release } else { Ordering::Relaxed };
+        let order = if twin!(EndNotReleased) { Ordering::Relaxed } else { Ordering::Release };
         ring.slot(item).done.store(item, order);
         ring.advance();
     }
@@ -295,36 +296,5 @@ impl<T> Drop for InFlight<'_, T> {
     #[cold]
     fn drop(&mut self) {
         self.ring.poisoned.store(1, Ordering::Release);
-    }
-}
-
-/// The rules of the protocol that a twin leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum Rule {
-    /// The end of an item changes the head, and does not only look at it.
-    EndChangesTheHead = 1,
-    /// The end of an item releases all that its owner did.
-    EndIsReleased,
-    /// The last number of an item is read before the head moves over it.
-    LastIsReadFirst,
-    /// No two items under way have one slot.
-    OneSlotEach,
-    /// Only an item that is done is visible.
-    DoneBeforeVisible,
-}
-
-/// The rule that the model leaves out, for a twin that it must convict; zero for none.
-#[cfg(loom)]
-pub static LEFT_OUT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-
-#[inline(always)]
-fn holds(rule: Rule) -> bool {
-    #[cfg(loom)]
-    return LEFT_OUT.load(std::sync::atomic::Ordering::Relaxed) != rule as u64;
-    #[cfg(not(loom))]
-    {
-        let _ = rule;
-        true
     }
 }

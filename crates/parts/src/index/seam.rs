@@ -370,9 +370,6 @@ pub trait InPool: Index + Sized {
         index.repair(|| ())?;
         Ok(index)
     }
-
-    /// Lets readers act on words that are not durable: a broken twin.
-    fn stop_helping(&mut self);
 }
 
 /// An index that keeps its keys in the order of their bytes, and can be walked in it and against it.

@@ -1,5 +1,6 @@
 //! The seam between the algorithm of an index and the medium: all that it does to bytes in PM.
 
+use crate::twin;
 use quipu_medium::{LINE, Region, WORD};
 
 /// Words of a line.
@@ -56,18 +57,12 @@ pub trait Words: Send + Sync + 'static {
 /// The words of a region.
 pub struct PmWords {
     region: Region,
-    helps: bool,
 }
 
 impl PmWords {
     /// The words of this region.
     pub fn new(region: Region) -> PmWords {
-        PmWords { region, helps: true }
-    }
-
-    /// Lets readers act on words that are not durable: a broken twin.
-    pub(super) fn stop_helping(&mut self) {
-        self.helps = false;
+        PmWords { region }
     }
 }
 
@@ -108,7 +103,7 @@ impl Words for PmWords {
     }
 
     fn help(&self, place: u64, len: u64) {
-        if self.helps {
+        if !twin!(ReadersDoNotHelp) {
             self.persist(place, len);
         }
     }

@@ -9,6 +9,7 @@
 //! the same bytes at another place always have another check.
 
 use super::layout::{BODY, HEADER, SEQUENCE};
+use crate::twin;
 use twox_hash::XxHash3_64;
 
 const XXH3_SECRET: usize = 192;
@@ -20,7 +21,6 @@ pub struct Certifier {
     key_seed: u64,
     /// Mixed in by [`permuted`](Certifier::permuted): two numbers, and an odd factor between them.
     permutation: [u64; 3],
-    ignore_lives: bool,
     of_headers_alone: bool,
 }
 
@@ -38,14 +38,7 @@ impl Certifier {
         let [key_seed, first, factor, second] =
             [0, 1, 2, 3].map(|n| XxHash3_64::oneshot_with_seed(u64::MAX - n, pool_secret));
         let permutation = [first, factor | 1, second];
-        Certifier { secret, key_seed, permutation, ignore_lives: false, of_headers_alone: false }
-    }
-
-    /// A certifier that ignores life numbers: a broken twin, which the crash explorer must convict.
-    #[doc(hidden)]
-    pub fn ignoring_lives(mut self) -> Certifier {
-        self.ignore_lives = true;
-        self
+        Certifier { secret, key_seed, permutation, of_headers_alone: false }
     }
 
     /// A certifier whose checks cover the header of a record alone. Against crashes that is enough if the
@@ -71,7 +64,7 @@ impl Certifier {
     /// a life differ from all others even if its number was drawn twice. A crash of the system can cause that
     /// on a file, whose pages reach the disk in any order.
     pub fn life_key(&self, life: u64, nonce: u64) -> LifeKey {
-        let (life, nonce) = if self.ignore_lives { (0, 0) } else { (life, nonce) };
+        let (life, nonce) = if twin!(LifeLeftOut) || twin!(LivesIgnored) { (0, 0) } else { (life, nonce) };
         LifeKey(self.keyed(&(u128::from(nonce) << 64 | u128::from(life)).to_le_bytes()))
     }
 

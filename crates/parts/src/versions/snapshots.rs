@@ -11,6 +11,7 @@
 
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::twin;
 use std::sync::Arc;
 
 /// The snapshots of a pool.
@@ -44,9 +45,18 @@ impl Snapshots {
     /// The state that is visible now.
     pub fn take(&self, visible: impl FnOnce() -> u64) -> Snapshot {
         let mut numbers = self.0.numbers.lock();
-        self.0.count.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        let number = visible();
+        let announce = || {
+            self.0.count.fetch_add(1, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+        };
+        let number = if twin!(ReadUnannounced) {
+            let number = visible();
+            announce();
+            number
+        } else {
+            announce();
+            visible()
+        };
         let at = numbers.partition_point(|other| *other <= number);
         numbers.insert(at, number);
         drop(numbers);

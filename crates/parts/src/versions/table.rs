@@ -7,6 +7,7 @@ use crate::epoch::{Collector, Guard};
 use crate::heap::Reference;
 use crate::index::{InOrder, Index, IndexError, Key};
 use crate::sync::Padded;
+use crate::twin;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -186,7 +187,12 @@ impl<I: Index> Versions<I> {
         up_to: impl FnOnce() -> u64,
         number_of: impl Fn(Reference) -> u64,
     ) -> Result<Option<Version>, IndexError> {
-        let Some(word) = self.index.get_near(guard, key, near, |_| true)? else { return Ok(None) };
+        let find = || self.index.get_near(guard, key, near, |_| true);
+        if twin!(NumberReadEarly) {
+            let number = up_to();
+            return Ok(find()?.and_then(|word| self.select(guard, word, || number, number_of)));
+        }
+        let Some(word) = find()? else { return Ok(None) };
         Ok(self.select(guard, word, up_to, number_of))
     }
 

@@ -5,7 +5,6 @@ use super::recovery;
 use super::rooted::Rooted;
 use super::{Compactor, Spine, workers_of};
 use crate::engine::site::{How, Opened, Site};
-use crate::options::Twin;
 use crate::points::checkpoint::{self, Loaded};
 use crate::points::{self, Core, RangeOf, Readers};
 use crate::settings::techniques::{Shortcut, Techniques};
@@ -139,10 +138,7 @@ impl<I: Index> LogParts<I> {
 
     fn spine(&self, site: &Site<'_>, clock: Clock, index: I, techniques: Techniques) -> Spine<I> {
         let (space, options, testing) = (&site.space, site.options, &site.options.testing);
-        let mut certifier = Certifier::new(space.superblock().secret());
-        if testing.twin == Some(Twin::LifeLeftOut) {
-            certifier = certifier.ignoring_lives();
-        }
+        let certifier = Certifier::new(space.superblock().secret());
         let mut heap = LogHeap::new(space.clone(), certifier, clock, reserve_of(space.zone_count()));
         // A survey of dead records runs beside the writers that note them; the bits ensure that nothing is
         // counted twice.
@@ -166,7 +162,6 @@ impl<I: Index> LogParts<I> {
                 cache: points::cache_of(site, self.caches),
                 readers: Readers::of(space, if self.reads_near { options.readers } else { 0 }),
                 in_order: self.in_order,
-                twin: testing.twin,
             },
             publishes_late: self.publishes_late && options.late,
             roster: Roster::default(),
@@ -214,7 +209,6 @@ impl<I: Rooted> LogParts<I> {
         }
         let (shape, leave) = (I::shape(&settings, site.is_tiny()), index_leaves(&site));
         let index = in_pool::index(&mut site, &clock, settings, shape, leave)?;
-        let index = in_its_twin(&site, index);
         let spine = self.spine(&site, clock, index, techniques);
         let recovery = match site.how {
             How::Existing(pool) => recovery::durable::recover(&spine, pool)?,
@@ -236,14 +230,6 @@ fn resume<I: Imaged>(
     let loaded: Loaded<I> = checkpoint::load(spine, threads)?;
     let spine = Arc::get_mut(spine).expect("nobody else has it yet");
     Some(recovery::resume(spine, loaded, found.clone()))
-}
-
-/// The index of a store that may be broken on purpose.
-fn in_its_twin<I: Rooted>(site: &Site<'_>, mut index: I) -> I {
-    if site.options.testing.twin == Some(Twin::ReadersDoNotHelp) {
-        index.stop_helping();
-    }
-    index
 }
 
 /// Free zones that an index in the pool leaves: each compactor may need one, and a crash may cost the next

@@ -9,12 +9,12 @@
 
 use super::{Session, Spine};
 use crate::engine::NO_TABLES;
-use crate::options::Twin;
 use crate::types::batch::WriteBatch;
 use crate::types::error::Error;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind, frame_len};
+use quipu_parts::twin;
 
 impl<I: Index> Spine<I> {
     /// Carries out a batch; it is durable when this returns.
@@ -38,7 +38,7 @@ impl<I: Index> Spine<I> {
         if len > limit {
             return Err(Error::BatchTooLarge { len, limit });
         }
-        if self.twin == Some(Twin::BatchInPieces) {
+        if twin!(BatchInPieces) {
             return contents().try_for_each(|content| self.write_blind(session, &content));
         }
         self.relieve()?;

@@ -7,7 +7,6 @@
 //! soon as no reader is left that could have seen the head.
 
 use super::{Session, Spine, Writer};
-use crate::options::Twin;
 use crate::points::{Located, reference_of};
 use crate::types::error::Error;
 use quipu_parts::commit::StripeGuard;
@@ -17,6 +16,7 @@ use quipu_parts::heap::segments::{Shard, Use};
 use quipu_parts::heap::values::{NewValue, ValueZones};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Header, Kind, RecordView, padded};
+use quipu_parts::twin;
 
 /// Longest value of any pool. Its head, with zones of 64 KiB and more, is still short.
 const VALUE_MAX: u64 = 1 << 30;
@@ -101,7 +101,7 @@ impl<I: Index> Spine<I> {
         content: &Content<'_>,
         write_head: impl FnOnce(&Content<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let late = self.twin == Some(Twin::ValueCommittedLate);
+        let late = twin!(ValueCommittedLate);
         if !late {
             self.heap.commit_value(&new);
         }
@@ -141,7 +141,7 @@ impl<I: Index> Spine<I> {
         // SAFETY: the record was published until now and does not change, and the guard keeps it from reuse.
         let record = unsafe { RecordView::published(self.region(), self.heap.resolve(reference_of(word))) };
         if let Some(value) = record.and_then(|record| self.zones_of(guard, &record)) {
-            if self.twin == Some(Twin::ValueFreedAtOnce) {
+            if twin!(ValueFreedAtOnce) {
                 self.heap.free_value(&value);
             } else {
                 self.compactor.retire_value(guard, value);

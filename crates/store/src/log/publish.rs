@@ -2,7 +2,6 @@
 //! [`quipu_parts::commit`]).
 
 use super::{Placed, Session, Spine};
-use crate::options::Twin;
 use crate::points::{Located, Points, TOMBSTONE, reference_of};
 use crate::types::error::Error;
 use crate::walk::let_others_on;
@@ -11,6 +10,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::Shard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
+use quipu_parts::twin;
 
 /// A client's writes that may be parked.
 pub(crate) type Lag = commit::Lag<Noted>;
@@ -47,7 +47,7 @@ impl<I: Index> Spine<I> {
         let parked = placed.parked();
         self.prefetch_old(guard, lag);
         lag.note(parked, placed.key.bytes, Noted::of(sequence, placed));
-        if self.twin == Some(Twin::PublishBeforePersist) {
+        if twin!(PublishBeforePersist) {
             stripe.park(parked, || ());
             self.region().fence();
         } else {
@@ -65,13 +65,13 @@ impl<I: Index> Spine<I> {
         placed: &Placed<'_>,
         old: Option<&Located<'_>>,
     ) -> Result<(), Error> {
-        if self.twin == Some(Twin::PublishBeforePersist) {
+        if twin!(PublishBeforePersist) {
             self.publish(guard, shard, placed, old)?;
             self.region().fence();
             return Ok(());
         }
         self.region().fence();
-        if self.twin != Some(Twin::SeenWhileOnOffer) {
+        if !twin!(SeenWhileOnOffer) {
             stripe.withdraw();
         }
         self.publish(guard, shard, placed, old)
@@ -96,7 +96,7 @@ impl<I: Index> Spine<I> {
         let was_parked = self.stripes.finish(own.hash, |parked, newest| {
             // The number decides, not the place: another thread may have published the write since. Another
             // write of the key, with an expiry or without, may stand in its place by now.
-            let is_own = newest == *sequence || (self.twin == Some(Twin::OwnByPlace) && parked == own);
+            let is_own = newest == *sequence || (twin!(OwnByPlace) && parked == own);
             if is_own {
                 debug_assert!(parked == own, "a number is one write's");
                 let (key, tombstone) =
@@ -107,7 +107,7 @@ impl<I: Index> Spine<I> {
             }
         });
         // Another thread may be publishing it: a walk would not wait for that, once the hash is written over.
-        if !was_parked && self.in_order.is_some() && self.twin != Some(Twin::PublisherNotAwaited) {
+        if !was_parked && self.in_order.is_some() && !twin!(PublisherNotAwaited) {
             return self.settle(guard, own.hash).inspect_err(|_| entry.parked = Some(own));
         }
         Ok(())
@@ -157,8 +157,8 @@ impl<I: Index> Spine<I> {
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
         let mourner = self.admission.mourner();
-        assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
-        if self.twin == Some(Twin::PublisherNotAwaited) {
+        assert!(!twin!(PublicationPanics), "a twin of this store");
+        if twin!(PublisherNotAwaited) {
             // The owner of the write and a walk have to come meanwhile.
             let_others_on();
         }

@@ -16,7 +16,6 @@ use crate::engine::site::Existing;
 use crate::engine::site::Holes;
 use crate::log::Spine;
 use crate::log::salvage;
-use crate::options::Twin;
 use crate::points::checkpoint::Loaded;
 use crate::points::reference_of;
 use crate::types::error::{DamagedPlace, Error, damaged_at};
@@ -29,6 +28,7 @@ use quipu_parts::heap::segments::{FIRST_RECORD, Found, LogHeap, PastHole, ScanEr
 use quipu_parts::index::{Imaged, Index, Key};
 use quipu_parts::record::{HEADER, Kind, RecordView};
 use quipu_parts::space::{SpaceRecovery, ZoneId};
+use quipu_parts::twin;
 use values::FoundHead;
 
 /// Records whose index lines are fetched together.
@@ -53,11 +53,7 @@ pub(crate) fn resume<I: Imaged>(
     loaded: Loaded<I>,
     space: SpaceRecovery,
 ) -> RecoveryReport {
-    let report = loaded.adopt(&mut spine.core, space);
-    if spine.twin == Some(Twin::LengthBelieved) {
-        spine.core.heap.believe_lengths();
-    }
-    report
+    loaded.adopt(&mut spine.core, space)
 }
 
 /// Builds the index of a pool that was just mapped, and settles what a crash left open.
@@ -216,7 +212,7 @@ impl<I: Index> Spine<I> {
                     let offset = scan.offset();
                     // Otherwise the scan passes over holes by itself.
                     let may_be_torn = scan.info().sealed_end.is_none() && holes == Holes::AreDamage;
-                    let passed = match may_be_torn && self.twin != Some(Twin::AppendAfterRecovery) {
+                    let passed = match may_be_torn && !twin!(AppendAfterRecovery) {
                         true => scan.pass_hole(&self.drawn(), &mut effort),
                         false => PastHole::Nothing,
                     };
@@ -288,7 +284,7 @@ impl<I: Index> Spine<I> {
         // may have outlived its zones.
         let is_final = |record: &RecordView<'_>| match record.kind() {
             Kind::Value => self.has_expired(record),
-            kind => kind == Kind::Tombstone && self.twin != Some(Twin::TombstoneNotFinal),
+            kind => kind == Kind::Tombstone && !twin!(TombstoneNotFinal),
         };
         // Of a record and its equal copy, the one in a sealed segment wins: if compaction was cut off, its
         // unfinished segment then holds nothing that is needed.
@@ -382,7 +378,7 @@ impl<I: Index> Spine<I> {
             }
         }
         let used = findings.open;
-        if self.twin == Some(Twin::AppendAfterRecovery) {
+        if twin!(AppendAfterRecovery) {
             used.iter().for_each(|(info, end)| self.heap.reopen(info, *end));
         } else {
             self.heap.seal_recovered(&used);
@@ -393,7 +389,7 @@ impl<I: Index> Spine<I> {
         // Only now: the records that make them needless, or supersede a large value, may have been in a
         // cache.
         let free_given_up = || findings.given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
-        let values_first = self.twin == Some(Twin::ValuesFreedBeforeGivenUp);
+        let values_first = twin!(ValuesFreedBeforeGivenUp);
         if !values_first {
             // The mark of a given-up segment may be in a cache too. The segment would return with a head
             // whose value is gone. If that head has expired, nothing supersedes it.

@@ -5,7 +5,6 @@ use super::cleaners::{self, Cleaning};
 use super::recovery;
 use crate::engine::NO_SALVAGE;
 use crate::engine::site::{How, Opened, Site};
-use crate::options::Twin;
 use crate::points::checkpoint;
 use crate::points::{self, Core, Readers};
 use crate::settings::files::{CLUSTERS_MAX, EntryForm, FileSettings};
@@ -16,7 +15,7 @@ use crate::walk::STRIPES;
 use quipu_parts::commit::Stripes;
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::nlog::{Files, NlogSettings, NlogTwin};
+use quipu_parts::heap::nlog::{Files, NlogSettings};
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::index::{BothWays, Imaged};
 use quipu_parts::record::Certifier;
@@ -81,9 +80,6 @@ pub(crate) fn open<I: Imaged + BothWays>(
 fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, entry: EntryForm) -> NlogSpine<I> {
     let (space, options, testing) = (&site.space, site.options, &site.options.testing);
     let mut certifier = Certifier::new(space.superblock().secret());
-    if testing.twin == Some(Twin::LifeLeftOut) {
-        certifier = certifier.ignoring_lives();
-    }
     let FileSettings { clusters, gc_threshold, cleaners, .. } = options.files;
     if entry == EntryForm::OpLast {
         certifier = certifier.of_headers_alone();
@@ -92,12 +88,7 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, entry: EntryForm) -> N
     let cleaners = testing.compactors.unwrap_or_else(|| cleaners::fitted(cleaners, zones, nodes));
     let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve_of(zones));
     let settings = NlogSettings { clusters }.fitted(zones, nodes);
-    let files = Files::new(&heap, settings).broken(match testing.twin {
-        Some(Twin::SealedInFlight) => Some(NlogTwin::SealedInFlight),
-        Some(Twin::ParentByPlace) => Some(NlogTwin::ParentByPlace),
-        Some(Twin::OpBesideEntry) => Some(NlogTwin::OpBesideEntry),
-        _ => None,
-    });
+    let files = Files::new(&heap, settings);
     let epochs = Collector::new();
     NlogSpine {
         cleaning: Cleaning::new(files.of(&heap), &heap, &epochs, cleaners, gc_threshold),
@@ -113,7 +104,6 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, entry: EntryForm) -> N
             cache: points::cache_of(site, true),
             readers: Readers::of(space, options.readers),
             in_order: Some(points::range_of::<I>),
-            twin: testing.twin,
         },
     }
 }

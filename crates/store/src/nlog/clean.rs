@@ -15,7 +15,6 @@
 use super::cleaners::Work;
 use super::trace::Levels;
 use super::{NlogSpine, Writer};
-use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
@@ -25,6 +24,7 @@ use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
+use quipu_parts::twin;
 use std::sync::atomic::Ordering;
 
 /// Records that move under one fence.
@@ -70,7 +70,7 @@ impl<I: Index> NlogSpine<I> {
         // SAFETY: the file is sealed, and only this cleaner frees it: nobody changes its header.
         let info = unsafe { self.nlog().file_info(zone) }.map_err(|_| self.unreadable(zone, 0))?;
         self.nlog().copy_of(&info, file);
-        if self.twin != Some(Twin::ParentsLeft) {
+        if !twin!(ParentsLeft) {
             self.mark_parents(&info, file)?;
         }
         self.move_live(pinned, (writer, purpose), &info, file)?;
@@ -80,7 +80,7 @@ impl<I: Index> NlogSpine<I> {
 
     /// Pass 1: marks the parents of all entries, durably, each after its own parents.
     fn mark_parents(&self, info: &FileInfo, file: &[u8]) -> Result<(), Error> {
-        let mut levels = Levels::new(self.nlog(), info.segment.zone, self.twin);
+        let mut levels = Levels::new(self.nlog(), info.segment.zone);
         self.each_entry(info, file, |entry, record| {
             levels.trace(entry, record.key);
             Ok(())
@@ -167,7 +167,7 @@ impl<I: Index> NlogSpine<I> {
         let Live { entry, record, key, .. } = live;
         let is_expired = self.has_expired(record);
         // The index has whole keys of eight bytes, and would not ask which word is meant.
-        let is_asked = !(is_expired && self.twin == Some(Twin::ExpiredUnasked));
+        let is_asked = !(is_expired && twin!(ExpiredUnasked));
         if is_asked && !self.index.names(pinned, *key, self.word_of(entry, record))? {
             return Ok(None);
         }
@@ -176,7 +176,7 @@ impl<I: Index> NlogSpine<I> {
             Content::tombstone(key.bytes).after(before)
         } else {
             let content = Content { expires: record.expires, ..Content::value(key.bytes, record.value) };
-            let is_unchained = self.twin == Some(Twin::CopyUnchained);
+            let is_unchained = twin!(CopyUnchained);
             if is_unchained { content.after(0) } else { content.copy_of(before) }
         };
         let home = self.nlog().home(writer.node, live.stripe);

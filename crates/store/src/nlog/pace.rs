@@ -4,12 +4,12 @@ use super::NlogSpine;
 use super::clean::Demand;
 use super::cleaners::Step;
 use crate::background::Progress;
-use crate::options::Twin;
 use crate::types::error::Error;
 use crate::walk::patience::Patience;
 use quipu_medium::MediumError;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
+use quipu_parts::twin;
 use std::sync::atomic::Ordering;
 
 /// The least gain that a writer demands of cleaning a file, as a share of it.
@@ -39,7 +39,7 @@ impl<I: Index> NlogSpine<I> {
 
     /// A piece of a cleaner's work, for which it takes this step.
     pub(super) fn ahead_of_writers(&self, step: impl FnOnce(&Demand) -> Result<Step, Error>) -> Progress {
-        assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
+        assert!(!twin!(CleanerPanics), "a twin of this store");
         if !self.cleaning.is_called() {
             return Progress::Enough;
         }

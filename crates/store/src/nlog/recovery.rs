@@ -11,7 +11,6 @@
 
 use super::NlogSpine;
 use crate::engine::site::{Existing, Holes};
-use crate::options::Twin;
 use crate::points::checkpoint::Loaded;
 use crate::points::recovery::Findings;
 use crate::points::{reference_of, tagged};
@@ -25,6 +24,7 @@ use quipu_parts::heap::segments::{FIRST_RECORD, ScanError, Shard};
 use quipu_parts::index::{Imaged, Index};
 use quipu_parts::record::{Kind, RecordView};
 use quipu_parts::space::{SpaceRecovery, ZoneId};
+use quipu_parts::twin;
 
 /// A file that a crash has left open.
 struct OpenFile {
@@ -184,7 +184,7 @@ impl<I: Index> NlogSpine<I> {
                 Item::Void { reference, len } => (*reference, *len),
                 Item::Record(entry, record) => (entry.reference, taken(record.header.record_len())),
             };
-            if self.twin == Some(Twin::HoleIsTail) && hole.is_some() {
+            if twin!(HoleIsTail) && hole.is_some() {
                 break;
             }
             if let Some((offset, len)) = hole.take() {
@@ -264,7 +264,7 @@ impl<I: Index> NlogSpine<I> {
             findings.pairs.push((*copy, *original));
             return !is_copy;
         }
-        is_copy
+        is_copy != twin!(OriginalCounts)
     }
 
     /// Makes the findings durable for good.
@@ -287,7 +287,7 @@ impl<I: Index> NlogSpine<I> {
             file.expect("the copy is in an open file").records -= 1;
         }
         let ends: Vec<_> = open.iter().map(|file| (file.info.segment, file.end)).collect();
-        if self.twin == Some(Twin::EndBeforeCovers) {
+        if twin!(EndBeforeCovers) {
             self.nlog().end_recovered(&ends);
         }
         for file in &open {
@@ -296,14 +296,14 @@ impl<I: Index> NlogSpine<I> {
             }
         }
         // Its first fence is also that of the marks and covers, for which an end mark vouches.
-        if self.twin != Some(Twin::EndBeforeCovers) {
+        if !twin!(EndBeforeCovers) {
             self.nlog().end_recovered(&ends);
         }
         report.sealed = ends.len();
         given_up.iter().for_each(|zone| self.heap.free_given_up(*zone));
         let needless = |file: &OpenFile| {
             let has_live = || self.heap.live_bytes(file.info.segment.zone) > 0;
-            file.records == 0 || (self.twin == Some(Twin::NeedlessFreed) && !has_live())
+            file.records == 0 || (twin!(NeedlessFreed) && !has_live())
         };
         let empty: Vec<ZoneId> =
             open.iter().filter(|file| needless(file)).map(|file| file.info.segment.zone).collect();

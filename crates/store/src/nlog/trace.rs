@@ -4,10 +4,10 @@
 //! is durably gone. Marks are collected by *level*: a level holds those whose parents are all on lower ones.
 //! One fence a level makes them durable.
 
-use crate::options::Twin;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::nlog::{Before, Entry, Nlog};
 use quipu_parts::space::ZoneId;
+use quipu_parts::twin;
 use std::collections::HashMap;
 
 /// Entries whose parents are marked together.
@@ -31,13 +31,12 @@ pub(super) struct Levels<'h> {
     /// Parents on the way from an entry, the nearest first, with the words that name them.
     path: Vec<(u64, Entry)>,
     buffer: Vec<u8>,
-    twin: Option<Twin>,
 }
 
 impl<'h> Levels<'h> {
-    pub(super) fn new(nlog: Nlog<'h>, victim: ZoneId, twin: Option<Twin>) -> Levels<'h> {
+    pub(super) fn new(nlog: Nlog<'h>, victim: ZoneId) -> Levels<'h> {
         let (levels, known, path, buffer) = Default::default();
-        Levels { nlog, victim, levels, known, traced: 0, path, buffer, twin }
+        Levels { nlog, victim, levels, known, traced: 0, path, buffer }
     }
 
     /// Collects the parents of an entry of this key.
@@ -59,7 +58,7 @@ impl<'h> Levels<'h> {
                 Before::Entry(parent) => {
                     let is_in_victim = self.nlog.zone_of(parent.reference) == self.victim;
                     is_inside &= is_in_victim;
-                    if is_inside || (is_in_victim && self.twin == Some(Twin::StoppedInside)) {
+                    if is_inside || (is_in_victim && twin!(StoppedInside)) {
                         break 0;
                     }
                     self.path.push((child.parent, parent));
@@ -70,10 +69,10 @@ impl<'h> Levels<'h> {
         let mut path = std::mem::take(&mut self.path);
         let last = path.len();
         for (step, (word, parent)) in path.drain(..).rev().enumerate() {
-            let step = match self.twin {
-                Some(Twin::MarkedForwards) => last - step,
-                Some(Twin::MarkedAtOnce) => 0,
-                _ => step,
+            let step = match () {
+                () if twin!(MarkedForwards) => last - step,
+                () if twin!(MarkedAtOnce) => 0,
+                () => step,
             };
             self.add(below + step, word, Act::Mark(parent));
         }
@@ -101,11 +100,13 @@ impl<'h> Levels<'h> {
             for act in level.drain(..) {
                 match act {
                     Act::Mark(entry) => self.nlog.mark(&entry),
-                    Act::Help(_) if self.twin == Some(Twin::MarkNotHelped) => {}
+                    Act::Help(_) if twin!(MarkNotHelped) => {}
                     Act::Help(place) => self.nlog.help(place),
                 }
             }
-            self.nlog.fence();
+            if !twin!(MarksUnfenced) {
+                self.nlog.fence();
+            }
         }
         self.known.clear();
         self.traced = 0;
@@ -121,6 +122,7 @@ mod tests {
     use quipu_parts::heap::{Clock, ClockSettings, Numbers};
     use quipu_parts::record::{Certifier, Content, Encoder, RecordView};
     use quipu_parts::space::{FormatOptions, FreeListKind, Space};
+    use quipu_parts::twin::{Twin, leave_out};
 
     const KEY: &[u8] = b"key";
 
@@ -163,6 +165,7 @@ mod tests {
     #[test]
     fn entries_of_the_victim_behind_one_outside_are_marked_before_it() {
         let levels_of = |twin| {
+            let _left_out = leave_out(twin);
             let (nlog, mut newest) = (nlog(), 0);
             let first = write(nlog, 0, 0, &mut newest);
             let outside = write(nlog, 1, nlog.parent_word(first.reference), &mut newest);
@@ -170,7 +173,7 @@ mod tests {
             let inside = write(nlog, 0, nlog.parent_word(last.reference), &mut newest);
             let victim = nlog.zone_of(first.reference);
             assert_ne!(nlog.zone_of(outside.reference), victim);
-            let mut levels = Levels::new(nlog, victim, twin);
+            let mut levels = Levels::new(nlog, victim);
             for entry in [first, last, inside] {
                 levels.trace(entry, KEY);
             }

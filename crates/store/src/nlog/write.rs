@@ -2,7 +2,6 @@
 
 use super::{NlogSession, NlogSpine, Writer};
 use crate::engine::Decide;
-use crate::options::Twin;
 use crate::points::reference_of;
 use crate::types::error::Error;
 use quipu_parts::commit::StripeGuard;
@@ -12,6 +11,7 @@ use quipu_parts::heap::nlog::taken;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
+use quipu_parts::twin;
 
 /// A write that was not carried out: the error, and the room that it wanted.
 struct Refusal {
@@ -117,7 +117,9 @@ impl<I: Index> NlogSpine<I> {
         content: &Content<'_>,
     ) -> Result<(), Refusal> {
         let Held { key, near, stripe, guard, old } = held;
-        self.forget(pinned, key.hash);
+        if !twin!(CacheToldLate) {
+            self.forget(pinned, key.hash);
+        }
         let parent = old.map_or(0, |word| self.nlog().parent_word(reference_of(word)));
         let content = content.after(parent);
         let (len, is_tombstone) = (content.record_len(), content.kind == Kind::Tombstone);
@@ -131,7 +133,7 @@ impl<I: Index> NlogSpine<I> {
         guard.note_newest(sequence);
         let held_back = spot.write(&mut writer.encoder, &content, sequence);
         self.nlog().put_held_back(held_back.as_slice());
-        if self.twin != Some(Twin::PublishBeforePersist) {
+        if !twin!(PublishBeforePersist) {
             self.region().fence();
         }
 
@@ -146,13 +148,16 @@ impl<I: Index> NlogSpine<I> {
         };
         published.map_err(Error::from)?;
         mourner.dismiss();
+        if twin!(CacheToldLate) {
+            self.forget(pinned, key.hash);
+        }
         spot.published();
         if begins_file {
             // Another file may be full of dead records.
             self.cleaning.call();
         }
 
-        if self.twin == Some(Twin::PublishBeforePersist) {
+        if twin!(PublishBeforePersist) {
             self.region().fence();
         }
         if is_tombstone {

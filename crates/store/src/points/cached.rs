@@ -8,13 +8,14 @@ use super::read::Front;
 use super::{Core, Located, Points, reference_of};
 use crate::engine::AT_ONCE;
 use crate::engine::site::Site;
-use crate::options::{CacheSize, Twin};
+use crate::options::CacheSize;
 use crate::types::error::Error;
 use crate::types::stats::Stats;
 use quipu_medium::{MediumKind, Node};
-use quipu_parts::cache::{Cache, CacheSettings, CacheTwin, Counts, Hit, Item, Steps};
+use quipu_parts::cache::{Cache, CacheSettings, Counts, Hit, Item, Steps};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
+use quipu_parts::twin;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -51,8 +52,6 @@ pub(crate) fn cache_of(site: &Site<'_>, is_of_design: bool) -> Option<Arc<Cache>
     if let Some(window) = options.testing.cache_turns {
         (settings.window, settings.is_restless) = (window, true);
     }
-    let keeps = options.testing.twin == Some(Twin::CacheNotEmptied);
-    settings.twin = keeps.then_some(CacheTwin::NotEmptied);
     Some(Arc::new(Cache::new(settings, nodes, distance)))
 }
 
@@ -94,7 +93,7 @@ impl Reader {
         key: Key<'_>,
     ) -> Look<'g> {
         let hit = cache.get(guard, key.hash, key.bytes);
-        let hit = hit.filter(|hit| !core.has_passed(hit.expires()));
+        let hit = hit.filter(|hit| twin!(CachedForEver) || !core.has_passed(hit.expires()));
         self.reads.set(self.reads.get() + 1);
         self.hits.set(self.hits.get() + u32::from(hit.is_some()));
         let is_sampled = self.reads.get() >= self.due.get();
@@ -235,7 +234,7 @@ impl<I: Index> Front for Hits<'_, I> {
 fn fill<W: Points>(walk: &W, cache: &Cache, guard: &Guard<'_>, key: Key<'_>) {
     let core = walk.core();
     let held = core.stripes.try_lock(core.stripes.of(key.hash));
-    if held.is_none() && core.twin != Some(Twin::CacheFilledUnlocked) {
+    if held.is_none() && !twin!(CacheFilledUnlocked) {
         return;
     }
     // A read tells of damage, not this.
@@ -265,7 +264,7 @@ impl<I: Index> Core<I> {
 
     #[inline(never)]
     fn forget_in(&self, cache: &Cache, guard: &Guard<'_>, hash: u64) {
-        if self.twin != Some(Twin::CacheNotToldOfWrites) {
+        if !twin!(CacheNotToldOfWrites) {
             cache.forget(guard, hash);
         }
     }

@@ -8,11 +8,11 @@
 //! A write that was acknowledged may be parked. Each look begins with [`Points::settle`].
 
 use super::{Core, Located, Points};
-use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::RecordView;
+use quipu_parts::twin;
 
 /// A walk, for what knows only its [`Core`].
 pub(crate) trait Successors<I: Index> {
@@ -35,7 +35,7 @@ impl<W: Points> Successors<W::Index> for W {
         mut expired: u64,
     ) -> Result<Option<Located<'g>>, Error> {
         let core = self.core();
-        if core.twin == Some(Twin::ExpiredBelieved) {
+        if twin!(ExpiredBelieved) {
             return Ok(None);
         }
         loop {

@@ -28,7 +28,6 @@ pub(crate) use near::{Readers, reader_jobs};
 pub(crate) use read::Points;
 
 use crate::background::Admission;
-use crate::options::Twin;
 use crate::types::error::Error;
 use crate::walk::proof::drawn_end;
 use quipu_medium::Region;
@@ -60,7 +59,6 @@ pub(crate) struct Core<I: Index> {
     pub(crate) readers: Option<Readers>,
     /// The ordered walk over its keys, if the index keeps an order.
     pub(crate) in_order: Option<RangeOf<I>>,
-    pub(crate) twin: Option<Twin>,
 }
 
 /// A record that the index names, with the word that names it.

@@ -121,7 +121,7 @@ impl SlotParts {
         let testing = &site.options.testing;
         let stripes = testing.stripes.unwrap_or(STRIPES);
         let late = self.late && site.options.late;
-        Ok((SlotSpine::new(heap, index, stripes, Hot::settings(testing), late, testing.twin), damage))
+        Ok((SlotSpine::new(heap, index, stripes, Hot::settings(testing), late), damage))
     }
 }
 

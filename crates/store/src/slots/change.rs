@@ -5,12 +5,12 @@
 //! names first for the hash; a call that misses there looks again under the lock of the index's segment.
 
 use super::{EXACT, Misses, SlotSession, SlotSpine, exact};
-use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Offset, SizedOffset};
 use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::twin;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Deletes a key, and tells whether it was there (section 4.5).
@@ -84,7 +84,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// would then seem absent.
     #[cold]
     pub(super) fn find(&self, guard: &Guard<'_>, hash: u64, key: &[u8]) -> Option<Offset> {
-        if self.twin == Some(Twin::SecondLookUnlocked) {
+        if twin!(SecondLookUnlocked) {
             return self.index.get(guard, hash, |word| self.is_record_of(word, key)).map(Self::offset_of);
         }
         self.index.lock(hash).named(|word| self.is_record_of(word, key)).map(Self::offset_of)

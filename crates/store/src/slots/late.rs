@@ -34,12 +34,12 @@
 //! a block that it cannot free has all parked puts published.
 
 use super::{SlotSession, SlotSpine};
-use crate::options::Twin;
 use crate::walk::let_others_on;
 use quipu_parts::commit::{self, Failed, Parked, StripeGuard, Taken};
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Claim, Offset, Releasing, SlotHeap, TieBreak};
 use quipu_parts::index::cceh::{NodeMemory, Sighting};
+use quipu_parts::twin;
 
 /// A client's puts that may be parked.
 pub(super) type Lag = commit::Lag<Seen>;
@@ -122,33 +122,30 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let Seen { sequence, sighting } = entry.more;
         let sighting = if taken.newest() == sequence { sighting } else { Sighting::Nothing };
         let old = self.name(guard, own, Some(&entry.key), sighting);
-        match self.twin {
-            None => earlier.hold(&self.heap, taken, old),
-            Some(twin) => self.hold_as(twin, taken, old, earlier),
-        }
+        self.hold(taken, old, earlier);
     }
 
-    /// Holds an earlier put in a store that may be broken on purpose.
-    #[cold]
-    fn hold_as<'s>(&'s self, twin: Twin, taken: Taken<'s>, old: Option<Offset>, earlier: &mut Earlier<'s>) {
-        match twin {
-            Twin::OldNotReleased => earlier.hold(&self.heap, taken, None),
-            Twin::KeyFreeBeforeRelease => {
-                drop(taken);
-                // Another client has to delete the key meanwhile.
-                let_others_on();
-                earlier.old = old;
-            }
-            Twin::OldPageFreeBeforeFence => {
-                earlier.hold(&self.heap, taken, old);
-                if let Some(releasing) = earlier.releasing.take() {
-                    releasing.clear();
-                    drop(releasing);
-                    // Another client has to write to the place meanwhile.
-                    let_others_on();
-                }
-            }
-            _ => earlier.hold(&self.heap, taken, old),
+    /// Holds an earlier put.
+    #[inline(always)]
+    fn hold<'s>(&'s self, taken: Taken<'s>, old: Option<Offset>, earlier: &mut Earlier<'s>) {
+        if twin!(OldNotReleased) {
+            return earlier.hold(&self.heap, taken, None);
+        }
+        if twin!(KeyFreeBeforeRelease) {
+            drop(taken);
+            // Another client has to delete the key meanwhile.
+            let_others_on();
+            earlier.old = old;
+            return;
+        }
+        earlier.hold(&self.heap, taken, old);
+        if twin!(OldPageFreeBeforeFence)
+            && let Some(releasing) = earlier.releasing.take()
+        {
+            releasing.clear();
+            drop(releasing);
+            // Another client has to write to the place meanwhile.
+            let_others_on();
         }
     }
 
@@ -209,7 +206,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // Without a legible key the search uses the hash alone; the next reader reports the damage.
         let key = found.ok().flatten().map(|found| found.key);
         if let Some(old) = self.name(guard, parked, key, Sighting::Nothing)
-            && self.twin != Some(Twin::OldNotReleased)
+            && !twin!(OldNotReleased)
         {
             // As when its own client publishes it.
             let _ = self.heap.delete(old);

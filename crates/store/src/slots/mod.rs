@@ -36,7 +36,6 @@ mod write;
 pub(crate) use build::SlotParts;
 
 use crate::background::Admission;
-use crate::options::Twin;
 use crate::types::error::Error;
 use crate::walk::hot::Hot;
 use late::Lag;
@@ -68,7 +67,6 @@ pub(crate) struct SlotSpine<M, const REDUCED: bool> {
     /// Whether reads try [one look](SlotHeap::read_at_once) first. An index in the pool has to be asked
     /// anyway which of its entries are durable.
     reads_at_once: bool,
-    twin: Option<Twin>,
 }
 
 /// The state of a client: its epoch slot, its block, and buffers.
@@ -96,7 +94,6 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         stripes: usize,
         hot_set: HotSetSettings,
         publishes_late: bool,
-        twin: Option<Twin>,
     ) -> SlotSpine<M, REDUCED> {
         let epochs = Collector::new();
         let reclaimer = Reclaimer::new(&heap, &epochs);
@@ -117,7 +114,6 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             has_begun,
             publishes_late,
             reads_at_once,
-            twin,
         }
     }
 

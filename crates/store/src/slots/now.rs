@@ -14,10 +14,10 @@
 //! crash could take back in favour of the old one, where the paper's tie break decides.
 
 use super::SlotSpine;
-use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::heap::slots::Claim;
 use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::twin;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Releases the record that the index named by `old` before it named the claimed one, which has this
@@ -39,14 +39,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Releases a replaced record in a store that may be broken on purpose.
     #[cold]
     pub(super) fn release_as_twin(&self, claim: Claim<'_, '_>, old: u64) -> Result<(), Error> {
-        match self.twin {
-            Some(Twin::OldNotReleased) => {}
-            Some(Twin::PageFreeBeforeRelease) if Self::offset_of(old) != claim.offset() => {
-                drop(claim);
-                drop(self.heap.delete(Self::offset_of(old))?);
-            }
-            _ => self.release(&claim, old, 0)?,
+        if twin!(OldNotReleased) {
+            return Ok(());
         }
-        Ok(())
+        if twin!(PageFreeBeforeRelease) && Self::offset_of(old) != claim.offset() {
+            drop(claim);
+            drop(self.heap.delete(Self::offset_of(old))?);
+            return Ok(());
+        }
+        self.release(&claim, old, 0)
     }
 }

@@ -13,7 +13,6 @@
 
 use super::{SlotSession, SlotSpine};
 use crate::background::{Bell, Progress};
-use crate::options::Twin;
 use crate::types::error::{Error, ErrorKind};
 use crate::types::stats::StallCounts;
 use crate::walk::patience::Patience;
@@ -23,6 +22,7 @@ use quipu_parts::heap::slots::{
 };
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::sync::SpinLock;
+use quipu_parts::twin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -198,7 +198,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             self.heap.reclaim(&mut work.cleaner, block, |moved| self.moved_alone(&guard, moved))
         };
         let reclaimed = match reclaimed {
-            Ok(Reclaimed::Kept) if self.twin == Some(Twin::KeptBlockFreed) => {
+            Ok(Reclaimed::Kept) if twin!(KeptBlockFreed) => {
                 self.heap.free_victim(&self.heap.evacuate(block), &mut work.cleaner, |_| true)
             }
             reclaimed => reclaimed,
@@ -210,7 +210,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 let ripe = self.reclaimer.ripe.clone();
                 self.reclaimer.retired.fetch_add(1, Ordering::AcqRel);
                 self.reclaimer.freed.fetch_add(1, Ordering::Relaxed);
-                if self.twin == Some(Twin::RecycledEarly) {
+                if twin!(RecycledEarly) {
                     ripe.lock().push(block);
                 } else {
                     guard.defer_to_anyone(Box::new(move || ripe.lock().push(block)));

@@ -7,7 +7,6 @@ use super::late::{Earlier, Seen};
 use super::reclaim::LEAST_PERCENT;
 use super::{SlotSession, SlotSpine};
 use crate::engine::{Decide, Decision};
-use crate::options::Twin;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::{Error, ErrorKind};
 use quipu_parts::commit::{Parked, StripeGuard};
@@ -15,6 +14,7 @@ use quipu_parts::heap::Numbers;
 use quipu_parts::heap::slots::{Claim, Record, SlotError};
 use quipu_parts::index::IndexError;
 use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::twin;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Gives a key this value, without a look at the old one.
@@ -68,7 +68,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         key: &[u8],
         value: &[u8],
     ) -> Result<(), Error> {
-        if self.twin == Some(Twin::ReleasedBeforePersist) {
+        if twin!(ReleasedBeforePersist) {
             self.unmark(&session.participant.pin(), hash, key)?;
         }
         let blocks = || self.heap.blocks_for(key.len() as u64, value.len() as u64);
@@ -122,7 +122,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.region().fence();
 
         earlier.release_rest(&claim);
-        if self.twin == Some(Twin::PageFreeBeforeParked) {
+        if twin!(PageFreeBeforeParked) {
             self.park_behind_page(stripe, parked, claim);
             return Ok(());
         }
@@ -163,7 +163,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             Ok(None) => return Ok(()),
             Err(refused) => return Err(Failure::of_index(&claim, refused)),
         };
-        if !REDUCED && self.twin.is_some() {
+        if !REDUCED && (twin!(OldNotReleased) || twin!(PageFreeBeforeRelease)) {
             return Ok(self.release_as_twin(claim, old)?);
         }
         // The new record is in force. A damaged old one cannot be released; a check or the next recovery

@@ -9,6 +9,7 @@ use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::InOrder;
 use quipu_parts::record::Kind;
+use quipu_parts::twin;
 
 impl<I: InOrder> Tiers<I> {
     /// The value at a number, or [`NOW`], of a key that the active layer of this view does not have, or whose
@@ -32,7 +33,9 @@ impl<I: InOrder> Tiers<I> {
                 Hit::Value(found) => return Ok(Some(found)),
                 // It has expired since it was found, and may have been overwritten before it did, perhaps in
                 // a newer layer.
-                Hit::Expired(number) if seen.replace(number) != Some(number) => {
+                Hit::Expired(number)
+                    if !twin!(ExpiredBelowBelieved) && seen.replace(number) != Some(number) =>
+                {
                     let view = table.view(guard);
                     table.check()?;
                     hit = match self.get_in(guard, table, (&view.active, None), key, at)? {
@@ -101,7 +104,8 @@ impl<I: InOrder> Tiers<I> {
         let Hit::Value(found) = self.get_below(guard, table, view, key, NOW)? else { return Ok((0, None)) };
         // One that deletes it and is not visible yet was granted before this moment.
         let list = table.ranges.get(guard);
-        let is_deleted = list.is_some_and(|list| list.deletes(key, found.version, u64::MAX));
+        let up_to = if twin!(DeletionUnseen) { self.log.visible() } else { u64::MAX };
+        let is_deleted = list.is_some_and(|list| list.deletes(key, found.version, up_to));
         if is_deleted { Ok((self.log.granted()?, None)) } else { Ok((0, Some(found))) }
     }
 }

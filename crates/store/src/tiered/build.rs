@@ -11,7 +11,7 @@ use super::rewrite::Rewriter;
 use super::table::Tables;
 use super::view::Gone;
 use crate::engine::site::{How, NewPool, Opened, Site};
-use crate::options::{Merging, Twin};
+use crate::options::Merging;
 use crate::settings::image::refused;
 use crate::settings::memtables::TieredSettings;
 use crate::types::design::Capabilities;
@@ -24,7 +24,7 @@ use quipu_parts::epoch::Collector;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{ANCHOR_LEN, ChainHeap, ChainLog, ChainPools, MEMTABLE_LEN, SUBTABLE_LEN};
-use quipu_parts::heap::chain::{ChainTwin, Recovered, Survey};
+use quipu_parts::heap::chain::{Recovered, Survey};
 use quipu_parts::index::{Imaged, InOrder, Index};
 use quipu_parts::record::Certifier;
 use quipu_parts::runs::LevelsState;
@@ -148,7 +148,7 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
         let anchor = Arc::new(anchor);
         let pairing = forest.clone().map(|forest| {
             let medium = (space.clone(), heap.certifier().clone());
-            Pairing::new((forest, anchor.clone()), medium, testing.twin, noted)
+            Pairing::new((forest, anchor.clone()), medium, noted)
         });
         let (cut, left_open) = (found.recovered.cut, found.recovered.survey.left_open);
         let tiers = Tiers {
@@ -169,7 +169,6 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
             low_water,
             reserve_of_moves,
             verify_reads: site.options.verify_reads,
-            twin: testing.twin,
             granted: testing.granted,
         };
         for table in tiers.tables.all() {
@@ -204,7 +203,7 @@ fn low_water(zones: u32, reserve: u32, (has_levels, dump_at): (bool, Option<u32>
 
 /// The heap of a pool, if it has the object pools of the design.
 fn heap_of(site: &Site<'_>, slots: u32) -> Result<ChainHeap, Error> {
-    let (space, testing) = (&site.space, &site.options.testing);
+    let space = &site.space;
     let places = u64::from(slots) * space.zone_size();
     if slots == 0 || places > MEMTABLE.max(space.zone_size()) {
         return Err(refused("the superblock holds a memtable of no release"));
@@ -217,13 +216,7 @@ fn heap_of(site: &Site<'_>, slots: u32) -> Result<ChainHeap, Error> {
         return Err(refused("the superblock lacks an object pool of the design"));
     }
     let certifier = Certifier::new(space.superblock().secret());
-    let ignores = testing.twin == Some(Twin::LifeLeftOut) || testing.chain == Some(ChainTwin::LivesIgnored);
-    let certifier = if ignores { certifier.ignoring_lives() } else { certifier };
-    let heap = ChainHeap::new(space.clone(), certifier, site.clock(), POOLS, slots);
-    Ok(match testing.chain {
-        Some(twin) => heap.broken(twin),
-        None => heap,
-    })
+    Ok(ChainHeap::new(space.clone(), certifier, site.clock(), POOLS, slots))
 }
 
 /// Creates the objects of a new pool, or finds the memtables of another.

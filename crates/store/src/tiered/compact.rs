@@ -17,12 +17,12 @@ use super::ranges::Swept;
 use super::table::Table;
 use super::view::LevelsInUse;
 use crate::background::{Bell, Progress};
-use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::index::InOrder;
 use quipu_parts::runs::{Compact, Purge};
 use quipu_parts::sync::SpinLock;
+use quipu_parts::twin;
 use quipu_parts::versions::RangeTombstone;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -131,7 +131,7 @@ impl<I: InOrder> Tiers<I> {
         let runs = &levels.runs;
         for range in self.based(&participant.pin(), table, &levels) {
             let alone = table.changing.lock();
-            let newer = self.twin == Some(Twin::NewerRunsDropped);
+            let newer = twin!(NewerRunsDropped);
             let below = if newer { u64::MAX >> 2 } else { range.number };
             let change = self.change_of_levels();
             let dropped = runs.drop_range(&range.from, &range.to, below, &change.notice())?;
@@ -180,7 +180,8 @@ impl<I: InOrder> Tiers<I> {
 
     /// Gives a base to those range tombstones of a table that may have one, and returns them.
     fn based(&self, guard: &Guard<'_>, table: &Table<I>, levels: &LevelsInUse) -> Vec<RangeTombstone> {
-        let list = table.ranges.get(guard).filter(|_| table.view(guard).frozen.is_empty());
+        let may_have = table.view(guard).frozen.is_empty() || twin!(BasedWhileFrozen);
+        let list = table.ranges.get(guard).filter(|_| may_have);
         let (Some(list), base) = (list, levels.runs.next_id()) else { return Vec::new() };
         let mut below = table.ranges.below();
         let mut is_new = |range: &&RangeTombstone| {

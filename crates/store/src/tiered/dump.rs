@@ -31,7 +31,6 @@ use super::source::LayerSource;
 use super::table::Table;
 use super::view::{Layer, LevelsInUse};
 use crate::background::{self, Bell};
-use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::chain::Memtable;
@@ -39,6 +38,7 @@ use quipu_parts::index::InOrder;
 use quipu_parts::runs::{Forest, Part, Purge, Runs};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinGuard, SpinLock};
+use quipu_parts::twin;
 use quipu_parts::versions::RangeTombstone;
 use std::ops::Range;
 use std::sync::Arc;
@@ -146,7 +146,9 @@ impl<I: InOrder> Tiers<I> {
     fn freeze(&self, participant: &Participant, table: &Arc<Table<I>>) -> Result<(), Error> {
         // Nothing of it is being rewritten: copies go into the active layer.
         let mut worker = self.rewriter.worker();
-        worker.leave(table.subtable.created);
+        if !twin!(FrozenWhileRewritten) {
+            worker.leave(table.subtable.created);
+        }
         let guard = participant.pin();
         let _alone = table.changing.lock();
         table.check()?;
@@ -157,9 +159,9 @@ impl<I: InOrder> Tiers<I> {
                 (view.active, view.older) = (empty, Vec::new());
             });
         };
-        let last = match self.twin {
-            Some(Twin::FrozenEarly) => self.log.begin_to_freeze(table.number, begin)?,
-            _ => self.log.freeze(table.number, begin)?,
+        let last = match twin!(FrozenEarly) {
+            true => self.log.begin_to_freeze(table.number, begin)?,
+            false => self.log.freeze(table.number, begin)?,
         };
         table.view(&guard).global().merged.fetch_max(last, Ordering::Release);
         Ok(())
@@ -184,7 +186,7 @@ impl<I: InOrder> Tiers<I> {
             (None, None) => return Ok(()),
         };
         drop(guard);
-        let leaves_out = self.twin == Some(Twin::DeletionsNotDumped);
+        let leaves_out = twin!(DeletionsNotDumped);
         let (runs, is_last) = (&levels.runs, levels.is_empty() || leaves_out);
         let purge = self.purge_of(participant, table);
         let zones = self.zones_of(table, frozen.above..boundary);
@@ -215,7 +217,7 @@ impl<I: InOrder> Tiers<I> {
             return Err(error);
         }
         let note = || self.log.note_flushed(&table.subtable, boundary, &self.anchor);
-        if self.twin == Some(Twin::FlushedBeforePublished) {
+        if twin!(FlushedBeforePublished) {
             note();
         }
         let change = self.change_of_levels();
@@ -229,21 +231,26 @@ impl<I: InOrder> Tiers<I> {
             memtable.subtable() == table.subtable.created && memtable.number() < boundary
         };
         let mut flushed: Vec<_> = self.log.memtables().into_iter().filter(is_flushed).collect();
-        if matches!(self.twin, Some(Twin::FlushedNotNoted | Twin::ReleasedBeforeFlushed)) {
+        if twin!(FlushedNotNoted) || twin!(ReleasedBeforeFlushed) {
             // Without the word, the oldest would have to go first.
             flushed.reverse();
         }
-        match self.twin {
-            Some(Twin::FlushedBeforePublished | Twin::FlushedNotNoted) => {}
-            Some(Twin::ReleasedBeforeFlushed) => {
-                self.log.release(&flushed, &self.anchor);
-                note();
-            }
-            _ => note(),
+        if twin!(ReleasedBeforeFlushed) {
+            self.log.release(&flushed, &self.anchor);
+        }
+        if !twin!(FlushedBeforePublished) && !twin!(FlushedNotNoted) {
+            note();
         }
         let (guard, levels) = (participant.pin(), LevelsInUse::of(runs));
-        table.views.change(&guard, |view| (view.frozen, view.levels) = (Vec::new(), Some(levels)));
-        self.retire_all(&guard, flushed);
+        let leave =
+            || table.views.change(&guard, |view| (view.frozen, view.levels) = (Vec::new(), Some(levels)));
+        if twin!(RetiredInView) {
+            self.retire_all(&guard, flushed);
+            leave();
+        } else {
+            leave();
+            self.retire_all(&guard, flushed);
+        }
         self.dumper.dumped_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
@@ -282,7 +289,7 @@ impl<I: InOrder> Tiers<I> {
             let (end, participant) = (splitters.get(nth).map(Vec::as_slice), self.epochs.register());
             let mut source =
                 LayerSource::new((self, table, layer), &participant, from, end, (purge.clone(), is_last));
-            let has_ranges = nth == 0 && self.twin != Some(Twin::RangesNotDumped);
+            let has_ranges = nth == 0 && !twin!(RangesNotDumped);
             let tombstones = if has_ranges { &tombstones[..] } else { &[] };
             let part = runs.write(tombstones, &mut source);
             let part = match (part, source.outcome()) {
@@ -333,7 +340,7 @@ impl<I: InOrder> Tiers<I> {
     fn zones_to_sample(&self, _guard: &Guard<'_>, table: &Table<I>, numbers: Range<u64>) -> Vec<ZoneId> {
         // Read before the list of memtables, from which a memtable goes before it is no longer retired.
         let retired = self.rewriter.retired();
-        let is_retired = |number| retired.contains(&number) && self.twin != Some(Twin::ReleasedSampled);
+        let is_retired = |number| retired.contains(&number) && !twin!(ReleasedSampled);
         self.zones_where(table, |number| numbers.contains(&number) && !is_retired(number))
     }
 
@@ -354,17 +361,18 @@ impl<I: InOrder> Tiers<I> {
 #[cfg(test)]
 mod tests {
     use super::super::client::TieredClient;
-    use super::*;
     use crate::{Design, Options, Store};
     use quipu_medium::{Pages, Region};
     use quipu_parts::index::masstree::Masstree;
+    use quipu_parts::twin::{Twin, leave_out};
     use std::any::Any;
 
     /// Whether the zones of a memtable are among those to sample, before and behind its retirement.
     fn samples_a_retired_memtable(twin: Option<Twin>) -> (bool, bool) {
         let region = Region::dram(8 << 20, Pages::Ordinary).expect("memory");
         let options = Options::new().design(Design::XP).zone_size(64 << 10).cleaner(false);
-        let options = options.levels(crate::Levels::Off).with(|options| options.testing.twin = twin);
+        let options = options.levels(crate::Levels::Off);
+        let _left_out = leave_out(twin);
         let store = Store::create_on(region, &options).expect("a new pool");
         let mut client = store.client();
         (0..3000u32).for_each(|key| client.put(&key.to_be_bytes(), &[1; 200]).expect("room"));

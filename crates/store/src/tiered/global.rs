@@ -21,11 +21,12 @@ use super::Tiers;
 use super::rewrite::Worker;
 use super::table::Table;
 use super::view::{Layer, View};
-use crate::options::{Merging, Twin};
+use crate::options::Merging;
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::{InOrder, Key};
+use quipu_parts::twin;
 use quipu_parts::versions::{Look, Noted, Version};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -82,7 +83,7 @@ impl<I: InOrder> Tiers<I> {
             table.check()?;
             let frozen = table.view(&worker.participant.pin()).frozen.clone();
             let Some((global, layers)) = frozen.split_last() else { return Ok(()) };
-            let is_later = self.twin == Some(Twin::LaterMergedAlone);
+            let is_later = twin!(LaterMergedAlone);
             let Some(next) = (if is_later { layers.first() } else { layers.last() }) else { return Ok(()) };
             if self.merge(&mut worker, table, next, global)? && is_later {
                 return Ok(());

@@ -50,7 +50,7 @@ pub(crate) use build::{TieredParts, capabilities, object_pools, settings};
 pub use checkpoint::checkpoint_tables;
 
 use crate::background::Admission;
-use crate::options::{Granted, Merging, Twin};
+use crate::options::{Granted, Merging};
 use crate::types::error::Error;
 use compact::Compactor;
 use dump::Dumper;
@@ -92,7 +92,6 @@ pub(crate) struct Tiers<I: InOrder> {
     /// Zones that deletions leave free: a memtable can be rewritten in them.
     reserve_of_moves: u32,
     verify_reads: bool,
-    twin: Option<Twin>,
     granted: Option<Granted>,
 }
 

@@ -34,12 +34,12 @@
 //! *newer* than its note. Beside the pool of now that note is too old. Beside an older pool the numbers of
 //! such a tree are too high, if it has new ones.
 
-use crate::options::Twin;
 use quipu_parts::heap::chain::anchor::{Anchor, Paired};
 use quipu_parts::record::Certifier;
 use quipu_parts::runs::{Forest, LevelsState, Notice, RunsError};
 use quipu_parts::space::Space;
 use quipu_parts::sync::SpinLock;
+use quipu_parts::twin;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,6 @@ pub(super) struct Pairing {
     anchor: Arc<Anchor>,
     space: Arc<Space>,
     certifier: Certifier,
-    twin: Option<Twin>,
     states: SpinLock<States>,
 }
 
@@ -75,11 +74,10 @@ impl Pairing {
     pub(super) fn new(
         (forest, anchor): (Arc<dyn Forest>, Arc<Anchor>),
         (space, certifier): (Arc<Space>, Certifier),
-        twin: Option<Twin>,
         found: LevelsState,
     ) -> Arc<Pairing> {
         let states = SpinLock::new(States { found, noted: found, mark: None, owes: false });
-        Arc::new(Pairing { forest, anchor, space, certifier, twin, states })
+        Arc::new(Pairing { forest, anchor, space, certifier, states })
     }
 
     /// A change that is to come.
@@ -96,7 +94,7 @@ impl Pairing {
         });
         let number = self.anchor.levels().raised.number.max(states.noted.number).saturating_add(1);
         let raised = LevelsState { number, mark };
-        if self.twin != Some(Twin::LevelsNotRaised) {
+        if !twin!(LevelsNotRaised) {
             self.pair(Paired { raised, confirmed: states.found });
             self.anchor.write_back(self.space.region()).map_err(|error| RunsError::Device {
                 place: self.forest.place(),

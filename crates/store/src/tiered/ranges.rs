@@ -17,12 +17,12 @@ use super::rewrite::Worker;
 use super::table::Table;
 use super::write::{Near, Purpose};
 use super::{Session, Tiers};
-use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::epoch::{Current, Guard};
 use quipu_parts::heap::chain::{CHUNK_HEADER, RECORD_HEADER, VERSION_FIELD};
 use quipu_parts::index::{InOrder, Key};
 use quipu_parts::sync::{SpinGuard, SpinLock};
+use quipu_parts::twin;
 use quipu_parts::versions::{Horizon, RangeList, RangeTombstone, Retired};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -193,7 +193,7 @@ impl<I: InOrder> Tiers<I> {
             sweep.swept.retain(|swept| *swept != (id, number));
             let Ok(table) = self.tables.created(id) else { continue };
             let guard = participant.pin();
-            if table.view(&guard).is_alone() || self.twin == Some(Twin::RangeForgottenEarly) {
+            if table.view(&guard).is_alone() || twin!(RangeForgottenEarly) {
                 table.ranges.remove(&guard, number);
             } else {
                 table.ranges.below().push(Swept { number, base: None, leaves: false });
@@ -233,8 +233,12 @@ impl<I: InOrder> Tiers<I> {
             let (done, ripe) = ((*id, range.number), sweep.ripe.clone());
             sweep.swept.push(done);
             sweep.at_work = None;
-            // A reader may have found a version that was swept, and look at the list next.
-            guard.defer_to_anyone(Box::new(move || ripe.lock().push(done)));
+            if twin!(SweptUnawaited) {
+                ripe.lock().push(done);
+            } else {
+                // A reader may have found a version that was swept, and look at the list next.
+                guard.defer_to_anyone(Box::new(move || ripe.lock().push(done)));
+            }
         } else if let Some(last) = keys.pop() {
             // The key behind it.
             *next = [&last[..], &[0]].concat();
@@ -249,7 +253,7 @@ impl<I: InOrder> Tiers<I> {
         swept: &[(u64, u64)],
     ) -> Option<(u64, RangeTombstone, Vec<u8>)> {
         let (visible, oldest) = (self.log.visible(), self.snapshots.oldest().unwrap_or(u64::MAX));
-        let oldest = if self.twin == Some(Twin::RangeSweptEarly) { u64::MAX } else { oldest };
+        let oldest = if twin!(RangeSweptEarly) { u64::MAX } else { oldest };
         self.tables.all().into_iter().find_map(|table| {
             let id = table.subtable.created;
             let (below, view) = (table.ranges.below(), table.view(guard));

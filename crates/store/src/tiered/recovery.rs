@@ -8,7 +8,6 @@ use super::Tiers;
 use super::table::{DEFAULT, Table};
 use crate::background;
 use crate::engine::site::{Existing, Holes};
-use crate::options::Twin;
 use crate::types::error::{DamagedPlace, Error, damaged_at};
 use crate::types::reports::RecoveryReport;
 use crate::walk::proof::{all_damage, refuse_number};
@@ -19,6 +18,7 @@ use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::Kind;
 use quipu_parts::space::{ObjectId, SpaceError, ZoneId};
 use quipu_parts::sync::SpinLock;
+use quipu_parts::twin;
 use quipu_parts::versions::{Horizon, RangeList, RangeTombstone, Retired, Version};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -199,7 +199,7 @@ impl<I: InOrder> Tiers<I> {
             self.log.heap().usage().note_written(zone, &counts);
             if record.kind == Kind::Range {
                 let (from, to) = (record.key.into(), record.value.into());
-                let is_renewed = self.twin == Some(Twin::RangeCopyRenewed);
+                let is_renewed = twin!(RangeCopyRenewed);
                 let number = if is_renewed { record.sequence } else { record.version };
                 let range = RangeTombstone { from, to, number };
                 ranges.lock().push((table.subtable.created, range));

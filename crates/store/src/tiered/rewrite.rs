@@ -23,7 +23,7 @@ use super::view::View;
 use super::write::{Near, Purpose};
 use super::{Tiers, Writer};
 use crate::background::Bell;
-use crate::options::{Merging, Twin};
+use crate::options::Merging;
 use crate::types::error::Error;
 use crate::types::stats::StallCounts;
 use quipu_medium::LINE;
@@ -33,6 +33,7 @@ use quipu_parts::heap::chain::{CHUNK_HEADER, Memtable, RecordFound};
 use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::{Content, Kind};
 use quipu_parts::sync::{SpinGuard, SpinLock};
+use quipu_parts::twin;
 use quipu_parts::versions::Version;
 #[cfg(doc)]
 use quipu_parts::versions::Versions;
@@ -229,7 +230,7 @@ impl<I: InOrder> Tiers<I> {
     /// Releases a memtable that no index names, once readers have left it.
     fn retire(&self, guard: &Guard<'_>, memtable: Arc<Memtable>) {
         self.rewriter.retired.lock().push(memtable.number());
-        if self.twin == Some(Twin::RecycledEarly) {
+        if twin!(RecycledEarly) {
             return self.rewriter.ripe.lock().push(memtable);
         }
         let ripe = self.rewriter.ripe.clone();
@@ -330,7 +331,7 @@ impl<I: InOrder> Tiers<I> {
     fn is_oldest(&self, view: &View<I>, memtable: &Memtable) -> bool {
         let all = self.log.memtables();
         let own = all.iter().filter(|other| other.subtable() == memtable.subtable());
-        let is_alone = view.is_alone() || self.twin == Some(Twin::LevelsForgotten);
+        let is_alone = view.is_alone() || twin!(LevelsForgotten);
         is_alone && own.map(|other| other.number()).min() == Some(memtable.number())
     }
 
@@ -355,12 +356,12 @@ impl<I: InOrder> Tiers<I> {
         let longest = self.log.heap().space().zone_size() / ENDS;
         let shown_from = writer.horizon.snapshots.last().copied();
         let (mut may_go, mut bytes, mut copies) = (true, 0, Vec::new());
-        let is_released_anyway = self.twin == Some(Twin::NeededReleased);
+        let is_released_anyway = twin!(NeededReleased);
         for record in &records {
             let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
             let deletes = record.kind == Kind::Tombstone || self.has_expired(record);
             if record.kind == Kind::Range {
-                if !is_oldest && self.twin != Some(Twin::RangeDroppedEarly) {
+                if !is_oldest && !twin!(RangeDroppedEarly) {
                     let content = Content { kind: Kind::Range, ..Content::value(record.key, record.value) };
                     if !writer.item.is_empty() && writer.item.len() + record.len > longest {
                         self.move_item(guard, table, writer)?;
@@ -377,7 +378,7 @@ impl<I: InOrder> Tiers<I> {
                     list.is_some_and(|list| list.deletes(record.key, version.number, u64::MAX))
                 };
                 is_newest = versions.first().is_some_and(|newest| is_here(newest) && !is_deleted(newest));
-                let hides_nothing = is_oldest || self.twin == Some(Twin::TombstoneDroppedEarly);
+                let hides_nothing = is_oldest || twin!(TombstoneDroppedEarly);
                 is_left = is_newest && deletes && hides_nothing && versions.len() == 1;
                 // A copy does not free what a snapshot shows.
                 let is_shown = shown_from.is_some_and(|newest| newest >= versions[0].number);
@@ -416,6 +417,7 @@ impl<I: InOrder> Tiers<I> {
         for record in &copies {
             let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
             self.tidy(guard, table, writer, record.key, |versions| {
+                let is_released_anyway = is_released_anyway || twin!(CopiedReleased);
                 may_go &= is_released_anyway || !versions.iter().any(is_here);
             })?;
         }

@@ -5,13 +5,14 @@ use super::rewrite::Demand;
 use super::write::Purpose;
 use super::{Session, Tiers, Writer};
 use crate::background::Progress;
-use crate::options::{Merging, Twin};
+use crate::options::Merging;
 use crate::types::error::{Error, ErrorKind};
 use crate::walk::patience::Patience;
 use quipu_medium::MediumError;
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::InOrder;
 use quipu_parts::runs::Compact;
+use quipu_parts::twin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -286,7 +287,7 @@ impl<I: InOrder> Tiers<I> {
 
     /// A piece of the cleaner's work.
     pub(super) fn clean_ahead(&self) -> Progress {
-        assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
+        assert!(!twin!(CleanerPanics), "a twin of this store");
         self.release_all_ripe();
         let sweep =
             |has_merged| if has_merged { Ok(true) } else { self.sweep_step(&mut self.rewriter.worker()) };

@@ -8,7 +8,6 @@ use super::table::Table;
 use super::view::View;
 use super::{Session, Tiers};
 use crate::engine::{NOW, Removal};
-use crate::options::Twin;
 use crate::types::error::{Error, damaged_at};
 use crate::types::iter::Pair;
 use crate::walk::bounds::{is_above, is_below};
@@ -16,6 +15,7 @@ use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::InOrder;
+use quipu_parts::twin;
 use quipu_parts::versions::{Look, Noted, Snapshot, Version};
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -61,13 +61,14 @@ impl<'g, I: InOrder> Scan<'g, I> {
         from: Bound<Cow<'g, [u8]>>,
         to: Bound<Cow<'g, [u8]>>,
     ) -> Result<Scan<'g, I>, Error> {
+        let early = twin!(ViewTakenEarly).then(|| table.view(guard));
         let (now, snapshot) = match at {
             NOW => tiers.moment(),
             _ => (tiers.expiry_time(), None),
         };
         let at = snapshot.as_ref().map_or(at, Snapshot::number);
         // Behind the number: all items up to it are in a layer of this view, or on its levels.
-        let view = table.view(guard);
+        let view = early.unwrap_or_else(|| table.view(guard));
         table.check()?;
         Ok(Scan {
             tiers,
@@ -176,7 +177,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
     fn look_in_all<const BACK: bool>(&mut self) -> Result<bool, Error> {
         let Scan { tiers, guard, table, view, at, now, .. } = *self;
         let (merge, found) = (&mut self.merges[usize::from(BACK)], &mut self.found[usize::from(BACK)]);
-        let is_mixed = tiers.twin == Some(Twin::LevelsOfAnotherView);
+        let is_mixed = twin!(LevelsOfAnotherView);
         let places = (if is_mixed { table.view(guard) } else { view }, &view.levels);
         let merge = merge.get_or_insert_with(|| match BACK {
             true => Merge::back_from(places, self.to.as_ref().map(|key| &**key), at),

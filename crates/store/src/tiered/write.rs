@@ -4,7 +4,7 @@ use super::table::Table;
 use super::view::{Layer, View};
 use super::{Session, Tiers, Writer};
 use crate::engine::{AT_ONCE, Decide, Decision};
-use crate::options::{Granted, Twin};
+use crate::options::Granted;
 use crate::types::batch::WriteBatch;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
@@ -14,6 +14,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::{CHUNK_HEADER, RecordFound, Supply, Written};
 use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::{Content, Kind};
+use quipu_parts::twin;
 use quipu_parts::versions::{RangeTombstone, Version};
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -116,6 +117,7 @@ impl<I: InOrder> Tiers<I> {
                 Decision::Delete | Decision::Keep => None,
             };
             let last = match content {
+                None if twin!(KeptUnawaited) => 0,
                 // Its answer tells of a write that may not be visible yet.
                 None => number,
                 Some(content) => {
@@ -169,7 +171,7 @@ impl<I: InOrder> Tiers<I> {
         let mut counts: Vec<bool> = Vec::with_capacity(writes.len());
         counts.extend(writes.iter().rev().map(|(table, content)| later.insert((table.number, content.key))));
         writes.retain(|_| counts.pop() == Some(true));
-        if self.twin == Some(Twin::BatchInPieces) {
+        if twin!(BatchInPieces) {
             return writes.iter().try_for_each(|(table, content)| {
                 let one = std::iter::once((table, *content));
                 self.write_all(session, Purpose::of(content.kind), one)
@@ -249,7 +251,7 @@ impl<I: InOrder> Tiers<I> {
         // A panic behind the grant leaves a hole in the order.
         let mourner = self.admission.mourner();
         let publish = |written: &Written<'_>| {
-            assert!(self.twin != Some(Twin::PublicationPanics), "a twin of this store");
+            assert!(!twin!(PublicationPanics), "a twin of this store");
             let table = tables.iter().find(|table| table.number == written.table).expect("one of the item's");
             // The view of now: the layer of its memtable may be younger than the guard.
             let layer = table.view(guard).layer_of(written.memtable());
@@ -291,7 +293,7 @@ impl<I: InOrder> Tiers<I> {
     /// Waits until a write is visible, and so all before it are.
     #[inline]
     pub(super) fn acknowledge(&self, last: u64) -> Result<(), Error> {
-        if self.twin == Some(Twin::AcknowledgedEarly) { Ok(()) } else { Ok(self.log.wait(last)?) }
+        if twin!(AcknowledgedEarly) { Ok(()) } else { Ok(self.log.wait(last)?) }
     }
 
     /// Notes that a version is superseded.

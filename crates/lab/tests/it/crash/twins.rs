@@ -14,7 +14,7 @@
 //! the seeds as they are to stand here. Without `QUIPU_TWIN` it searches for all.
 
 use quipu::Design;
-use quipu::internals::{ChainTwin, Twin};
+use quipu::internals::Twin;
 use quipu_lab::crash::{Broken, CrashConfig, CrashReport, explore};
 use quipu_medium::sim::Fault;
 
@@ -189,13 +189,13 @@ twins! {
     /// A write is acknowledged when all before it are durable, not when it is.
     xp_acknowledged_early: XP, Broken::Store(Twin::AcknowledgedEarly), &[NOT_FROM_THERE], ANY, &[10, 12, 23];
     xp_batch_in_pieces: XP, Broken::Store(Twin::BatchInPieces), &[IN_PART], ANY, &[3, 4, 5];
-    xp_pieces_not_counted: XP, Broken::Chain(ChainTwin::PiecesNotCounted), &[IN_PART], ANY, &[1, 3, 4];
-    xp_order_not_followed: XP, Broken::Chain(ChainTwin::OrderNotFollowed), &[HOLE], ANY, &[1, 7, 12];
+    xp_pieces_not_counted: XP, Broken::Store(Twin::PiecesNotCounted), &[IN_PART], ANY, &[1, 3, 4];
+    xp_order_not_followed: XP, Broken::Store(Twin::OrderNotFollowed), &[HOLE], ANY, &[1, 7, 12];
     /// A chunk above the cut must never count later, whatever is granted then.
-    xp_not_ended: XP, Broken::Chain(ChainTwin::NotEnded), &[IN_PART, NOT_HAD, NUMBERS], ANY, &[42, 47, 67];
+    xp_not_ended: XP, Broken::Store(Twin::NotEnded), &[IN_PART, NOT_HAD, NUMBERS], ANY, &[42, 47, 67];
     /// An item of two tables lacks a piece when one of them is gone.
-    xp_through_not_raised: XP, Broken::Chain(ChainTwin::ThroughNotRaised), &[NUMBERS], ANY, &[1, 2, 3];
-    xp_lives_ignored: XP, Broken::Chain(ChainTwin::LivesIgnored), &["a write to another table"], ANY, &[1, 4, 5];
+    xp_through_not_raised: XP, Broken::Store(Twin::ThroughNotRaised), &[NUMBERS], ANY, &[1, 2, 3];
+    xp_lives_ignored: XP, Broken::Store(Twin::LivesIgnored), &["a write to another table"], ANY, &[1, 4, 5];
     xp_fence_left_out: XP, FENCE_LEFT_OUT, &[NOT_FROM_THERE], ANY, &[1, 2, 3];
     /// A tombstone may go if its memtable is the oldest of its table.
     xp_tombstone_dropped_early: XP, Broken::Store(Twin::TombstoneDroppedEarly), &[NOT_FROM_THERE, NOT_HAD], ANY,
@@ -216,7 +216,7 @@ twins! {
     xp_frozen_early: XP, Broken::Store(Twin::FrozenEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 11, 26];
     xp_deletions_not_dumped: XP, Broken::Store(Twin::DeletionsNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 4, 8];
     xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 7, 8];
-    xp_flushed_by_object: XP, Broken::Chain(ChainTwin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[4, 11, 20];
+    xp_flushed_by_object: XP, Broken::Store(Twin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[4, 11, 20];
     xp_levels_not_raised: XP, Broken::Store(Twin::LevelsNotRaised), &["newer than the pool (state"], ANY, &[1, 4, 5];
     xp_recycled_early: XP, Broken::Store(Twin::RecycledEarly), &["Look: ", "Scan("], ANY, &[34, 45, 59];
     nstore_fence_left_out: NSTORE, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];

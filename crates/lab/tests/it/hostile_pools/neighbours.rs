@@ -2,7 +2,8 @@
 //! one begins.
 
 use super::victim::{Victim, trusting};
-use quipu::internals::{Testing, Twin};
+use quipu::internals::Twin;
+use quipu::internals::twin::leave_out;
 use quipu::{Options, Store};
 use quipu_lab::contract::Contents;
 
@@ -77,8 +78,7 @@ fn a_damaged_length_of_a_superseded_record_takes_no_neighbour_along() {
 #[test]
 fn a_store_that_believes_such_a_length_is_convicted() {
     let victim = victim();
-    let testing = Testing { twin: Some(Twin::LengthBelieved), ..trusting().testing };
-    let options = trusting().with(|options| options.testing = testing);
+    let (_left_out, options) = (leave_out(Some(Twin::LengthBelieved)), trusting());
     let outcome = outcome(&victim, 7, &options);
     assert_eq!(outcome, (None, [false; 2]), "the twin does no harm, so the test above proves nothing");
     let mut store = victim.open_with(&flipped(&victim, 7), &options).unwrap();

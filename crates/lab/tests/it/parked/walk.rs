@@ -2,8 +2,8 @@
 //! while another thread publishes it.
 
 use super::{options, store_of};
-use quipu::Options;
 use quipu::internals::Twin;
+use quipu::internals::twin::leave_out;
 use quipu_medium::sim::sched;
 use std::cell::Cell;
 use std::ops::Bound;
@@ -11,13 +11,10 @@ use std::ops::Bound;
 const KEYS: usize = 3;
 const WRITES: usize = 24;
 
-fn ordered(twin: Option<Twin>) -> Options {
-    options(twin).with(|options| options.ordered = true)
-}
-
 /// Whether a walk has missed a write that had returned.
 fn misses(twin: Option<Twin>, seed: u64) -> bool {
-    let store = store_of(&ordered(twin), seed);
+    let _left_out = leave_out(twin);
+    let store = store_of(&options().with(|options| options.ordered = true), seed);
     let (mut writer, reader, walker) = (store.client(), store.client(), store.client());
     let acknowledged: [Cell<u8>; KEYS] = Default::default();
     let (is_over, misses) = (Cell::new(false), Cell::new(false));

@@ -9,7 +9,7 @@
 //! chunks, and the gaps that the clock has left between two items, which the first piece of the later one
 //! tells. The sum must be that of all numbers behind `through`.
 
-use super::memtable::ChainTwin;
+use crate::twin;
 
 /// A chunk, as the cut sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Evidence {
     ///
     /// # Errors
     /// If something is missing below F.
-    pub fn cut(mut self, through: u64, twin: Option<ChainTwin>) -> Result<u64, Missing> {
+    pub fn cut(mut self, through: u64) -> Result<u64, Missing> {
         self.forget();
         let floor = self.floor;
         let (expected, found) = (floor.saturating_sub(through), self.sum);
@@ -123,8 +123,8 @@ impl Evidence {
         self.kept.sort_unstable_by_key(|fact| (fact.first, fact.piece));
         for item in self.kept.chunk_by(|one, next| one.first == next.first) {
             let head = item[0];
-            let is_next = head.before == cut || twin == Some(ChainTwin::OrderNotFollowed);
-            let is_whole = twin == Some(ChainTwin::PiecesNotCounted)
+            let is_next = head.before == cut || twin!(OrderNotFollowed);
+            let is_whole = twin!(PiecesNotCounted)
                 || item.len() == usize::from(head.pieces)
                     && item.iter().zip(0..).all(|(fact, piece)| fact.piece == piece)
                     && item.iter().map(|fact| u64::from(fact.here)).sum::<u64>() == u64::from(head.count);
@@ -160,22 +160,22 @@ mod tests {
 
     #[test]
     fn all_pieces_count_and_none_behind_a_hole() {
-        assert_eq!(evidence(&three(), 0).cut(0, None), Ok(12));
+        assert_eq!(evidence(&three(), 0).cut(0), Ok(12));
         for (missing, cut) in [(0, 0), (1, 0), (2, 3), (3, 3), (4, 11)] {
             let mut facts = three();
             facts.remove(missing);
-            assert_eq!(evidence(&facts, 0).cut(0, None), Ok(cut), "without {missing}");
+            assert_eq!(evidence(&facts, 0).cut(0), Ok(cut), "without {missing}");
         }
     }
 
     #[test]
     fn what_is_missing_below_a_floor_is_damage() {
-        assert_eq!(evidence(&three(), 11).cut(0, None), Ok(12));
+        assert_eq!(evidence(&three(), 11).cut(0), Ok(12));
         for (missing, numbers) in [(0, 2), (1, 1), (2, 7), (3, 1)] {
             let mut facts = three();
             facts.remove(missing);
             let expected = Missing { expected: 11, found: 11 - numbers, up_to: 11 };
-            assert_eq!(evidence(&facts, 11).cut(0, None), Err(expected), "without {missing}");
+            assert_eq!(evidence(&facts, 11).cut(0), Err(expected), "without {missing}");
         }
     }
 
@@ -184,7 +184,7 @@ mod tests {
         let mut evidence = Evidence::default();
         evidence.known(3);
         three()[1..].iter().for_each(|fact| evidence.add(*fact, 11, 3));
-        assert_eq!(evidence.cut(3, None), Ok(12));
+        assert_eq!(evidence.cut(3), Ok(12));
     }
 
     #[test]
@@ -195,6 +195,6 @@ mod tests {
             evidence.add(fact, number.saturating_sub(8), 0);
         }
         assert!(evidence.kept.capacity() < 1000, "{}", evidence.kept.capacity());
-        assert_eq!(evidence.cut(0, None), Ok(100_000));
+        assert_eq!(evidence.cut(0), Ok(100_000));
     }
 }

@@ -3,7 +3,7 @@
 use super::anchor::Anchor;
 use super::chunk::Piece;
 use super::item::{Item, ItemPiece, Written};
-use super::memtable::{ChainHeap, ChainTwin, Memtable, NewMemtable, Supply};
+use super::memtable::{ChainHeap, Memtable, NewMemtable, Supply};
 use super::recover::Recovered;
 use super::subtable::Subtable;
 use super::tail::{Full, Need, Tail};
@@ -12,6 +12,7 @@ use crate::commit::Ring;
 use crate::commit::ring::{Grants, Place, Poisoned, Turn};
 use crate::space::ZoneId;
 use crate::sync::{SpinGuard, SpinLock};
+use crate::twin;
 use std::sync::Arc;
 
 /// Items of a ring that may be under way at once.
@@ -289,7 +290,7 @@ impl ChainLog {
 
     #[cold]
     fn end_visible(&self, _alone: &SpinGuard<'_, ()>) {
-        let visible = self.visible();
+        let visible = if twin!(EndedUnseen) { u64::MAX } else { self.visible() };
         let is_ripe = |full: &&Full| full.last <= visible;
         let ripe: Vec<Full> = self.full.lock().iter().filter(is_ripe).cloned().collect();
         if ripe.is_empty() {
@@ -422,7 +423,7 @@ impl ChainLog {
 
     /// Notes that all items that are visible now are durable, though parts of them may leave the pool.
     fn raise_through(&self, anchor: &Anchor) {
-        if self.heap.holds(ChainTwin::ThroughNotRaised) {
+        if !twin!(ThroughNotRaised) {
             anchor.raise(self.heap.region(), self.heap.certifier(), self.visible());
         }
     }
@@ -432,9 +433,9 @@ impl ChainLog {
     /// or the new. Recovery releases these memtables.
     pub fn note_flushed(&self, subtable: &Subtable, number: u64, anchor: &Anchor) {
         self.raise_through(anchor);
-        let number = match self.heap.holds(ChainTwin::FlushedByObject) {
-            true => number,
-            false => {
+        let number = match twin!(FlushedByObject) {
+            false => number,
+            true => {
                 let memtables = self.memtables();
                 let own = memtables.iter().filter(|memtable| {
                     memtable.subtable() == subtable.created && memtable.number() <= number

@@ -38,28 +38,6 @@ pub struct ChainHeap {
     /// Zones of a memtable.
     slots: u32,
     usage: Usage,
-    /// The rule that is left out, for a broken twin.
-    pub(super) twin: Option<ChainTwin>,
-}
-
-/// Rules of the chain that a broken twin leaves out, which the crash explorer must convict.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChainTwin {
-    /// An item counts though pieces of it are missing.
-    PiecesNotCounted,
-    /// An item counts though the one before does not.
-    OrderNotFollowed,
-    /// Open memtables are not ended, and chunks that were cut off come back.
-    NotEnded,
-    /// Recovery acts on words that may be only in the processor's cache.
-    FoundNotFlushed,
-    /// A subtable is dropped before the anchor says that its items were durable.
-    ThroughNotRaised,
-    /// The objects of memtables that are on the levels are remembered, not their numbers.
-    FlushedByObject,
-    /// Zones and chunks of an earlier life of a memtable count; its certifier ignores lives too.
-    LivesIgnored,
 }
 
 /// Where zones for writes come from.
@@ -171,20 +149,7 @@ impl ChainHeap {
         let places = u64::from(slots) * space.zone_size() / LINE;
         assert!(places <= u64::from(u32::MAX), "a place has 32 bits");
         let usage = Usage::new(space.zone_count());
-        ChainHeap { space, certifier, clock, pools, slots, usage, twin: None }
-    }
-
-    /// Leaves out a rule.
-    #[doc(hidden)]
-    pub fn broken(mut self, twin: ChainTwin) -> ChainHeap {
-        self.twin = Some(twin);
-        self
-    }
-
-    /// Whether a rule holds; it does, but in a broken twin.
-    #[inline]
-    pub(super) fn holds(&self, rule: ChainTwin) -> bool {
-        self.twin != Some(rule)
+        ChainHeap { space, certifier, clock, pools, slots, usage }
     }
 
     /// The allocator beneath.

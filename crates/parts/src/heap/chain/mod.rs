@@ -66,7 +66,6 @@ pub use layout::{
 };
 pub use log::ChainLog;
 #[doc(hidden)]
-pub use memtable::ChainTwin;
 pub use memtable::{ChainHeap, ChainPools, Memtable, Supply};
 pub use recover::{Recovered, RecoveredMemtable, Survey};
 pub use salvage::Hole;

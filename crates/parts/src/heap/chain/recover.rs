@@ -16,9 +16,10 @@
 use super::anchor::Anchor;
 use super::cut::Evidence;
 use super::layout::{FIRST_CHUNK, MEMTABLE_LEN, MemtableObject, MemtableZone};
-use super::memtable::{ChainHeap, ChainTwin, Memtable};
+use super::memtable::{ChainHeap, Memtable};
 use super::walk::{ChainError, ChunkFound, MISSING};
 use crate::space::{ObjectId, ZoneId};
+use crate::twin;
 use quipu_medium::LINE;
 use std::collections::BTreeMap;
 use zerocopy::FromBytes;
@@ -103,7 +104,9 @@ impl ChainHeap {
         let tables = self.flushed()?;
         let is_left = |found: &Found| self.is_left(&found.memtable, &tables);
         let (mut found, gone): (Vec<_>, Vec<_>) = found.into_iter().partition(is_left);
-        anchor.flush(self.region());
+        if !twin!(AnchorNotFlushed) {
+            anchor.flush(self.region());
+        }
         self.region().fence();
         let mut evidence = Evidence::default();
         let ended = found.iter().filter_map(|found| found.end).map(|(_, last)| last);
@@ -117,7 +120,7 @@ impl ChainHeap {
         });
         let known = tables.iter().flat_map(|(created, flushed)| [*created, *flushed]);
         let highest = numbers.chain(known).max().unwrap_or_default();
-        let cut = evidence.cut(through, self.twin).map_err(ChainError::from)?;
+        let cut = evidence.cut(through).map_err(ChainError::from)?;
         let left_open = found.iter().filter(|found| found.end.is_none()).count();
         let survey = Survey { highest: highest.max(cut), left_open };
         begin(&survey)?;
@@ -161,9 +164,9 @@ impl ChainHeap {
 
     /// Whether a memtable counts: its subtable has not been dropped, and it is not on the levels of that.
     fn is_left(&self, memtable: &Memtable, tables: &BTreeMap<u64, u64>) -> bool {
-        let number = match self.holds(ChainTwin::FlushedByObject) {
-            true => memtable.number(),
-            false => u64::from(memtable.object.0) + 1,
+        let number = match twin!(FlushedByObject) {
+            false => memtable.number(),
+            true => u64::from(memtable.object.0) + 1,
         };
         tables.get(&memtable.subtable()).is_some_and(|flushed| number > *flushed)
     }
@@ -180,7 +183,7 @@ impl ChainHeap {
                 return Err(damaged("the header of a memtable's zone"));
             }
             let owner = self.described(header.owner().0)?;
-            let is_any = !self.holds(ChainTwin::LivesIgnored);
+            let is_any = twin!(LivesIgnored);
             if !owner.is_some_and(|object| is_any || header.is_of(&object.life())) {
                 orphans.push(zone);
             } else if zones.insert(header.owner(), zone).is_some() {
@@ -221,7 +224,7 @@ impl ChainHeap {
 
     /// Reads a structure, and flushes it.
     pub(super) fn read<T: FromBytes>(&self, at: u64, len: u64) -> T {
-        if self.holds(ChainTwin::FoundNotFlushed) {
+        if !twin!(FoundNotFlushed) {
             self.region().flush(at, len);
         }
         self.read_unflushed(at, len)
@@ -260,11 +263,11 @@ impl ChainHeap {
     /// Step 3, and the ends of step 4.
     fn end_open(&self, found: &[Found]) {
         let open = || found.iter().filter(|found| found.end.is_none());
-        if open().next().is_none() || !self.holds(ChainTwin::NotEnded) {
+        if open().next().is_none() || twin!(NotEnded) {
             return;
         }
         self.clock.begin(&self.space);
-        for Found { memtable, trail, .. } in open() {
+        for Found { memtable, trail, .. } in open().filter(|_| !twin!(ChunksNotFlushed)) {
             for chunk in &trail.recent {
                 self.region().flush(self.offset_of(memtable, chunk.place), chunk.len);
             }

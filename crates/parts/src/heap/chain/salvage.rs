@@ -81,7 +81,7 @@ impl ChainHeap {
         }
         gaps.sort_unstable();
         let floor = evidence.floor();
-        if let Some(Err(missing)) = through.map(|through| evidence.cut(through, None)) {
+        if let Some(Err(missing)) = through.map(|through| evidence.cut(through)) {
             holes.push(Hole { what: missing.to_string(), subtable: None, offset: 0, len: 0 });
         }
         let counts = |fact: &Fact| {

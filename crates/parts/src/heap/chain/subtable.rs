@@ -4,12 +4,13 @@
 
 use super::anchor::Anchor;
 use super::log::ChainLog;
-use super::memtable::{ChainHeap, ChainTwin, Memtable};
+use super::memtable::{ChainHeap, Memtable};
 use super::walk::ChainError;
 use crate::record::Certifier;
 use crate::space::{ObjectId, ObjectPool};
 use crate::table;
 use crate::table::Table;
+use crate::twin;
 use quipu_medium::LINE;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U64};
@@ -192,7 +193,7 @@ impl ChainLog {
         self.wait(last)?;
         let visible = self.visible();
         let heap = self.heap();
-        if heap.holds(ChainTwin::ThroughNotRaised) {
+        if !twin!(ThroughNotRaised) {
             anchor.raise(heap.region(), &heap.certifier, visible);
         }
         heap.subtables_pool().release(subtable.object);

@@ -7,12 +7,13 @@
 //!
 //! Other cleaners mark entries meanwhile. So entries are proved from copies of their bytes.
 
-use super::place::{Nlog, NlogTwin};
+use super::place::Nlog;
 use crate::heap::Reference;
 use crate::heap::segments::{FIRST_RECORD, SegmentHeader};
 use crate::record::{HEADER, LifeKey, RecordView};
 use crate::space::ZoneId;
 use crate::sync::atomic::Ordering;
+use crate::twin;
 
 const GENERATION_BITS: u32 = 16;
 
@@ -97,9 +98,9 @@ impl Nlog<'_> {
         buffer[..HEADER as usize].copy_from_slice(&head);
         let certifier = self.heap.certifier();
         match RecordView::certified(buffer, certifier, life, offset) {
-            Ok(record) if record.key == key || self.breaks(NlogTwin::ParentByPlace) => {
+            Ok(record) if record.key == key || twin!(ParentByPlace) => {
                 let parent = Entry::of(reference, life_number, &record);
-                if self.breaks(NlogTwin::ParentByPlace) || self.is_parent_of(&parent, child) {
+                if twin!(ParentByPlace) || self.is_parent_of(&parent, child) {
                     Before::Entry(parent)
                 } else {
                     Before::Nothing
@@ -117,7 +118,7 @@ impl Nlog<'_> {
         let (header, life) = self.header_in_use(zone)?;
         let generation = word & ((1 << GENERATION_BITS) - 1);
         let is_named = u64::from(header.nonce() as u16) == generation;
-        (is_named || self.breaks(NlogTwin::ParentByPlace)).then_some((header.life(), life))
+        (is_named || twin!(ParentByPlace)).then_some((header.life(), life))
     }
 
     /// The header of a file. If there is none, its last life has durably ended.

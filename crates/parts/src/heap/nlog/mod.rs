@@ -41,6 +41,6 @@ mod spot;
 mod tests;
 
 pub use links::{Before, Entry};
-pub use place::{Files, Home, Nlog, NlogSettings, NlogTwin, taken};
+pub use place::{Files, Home, Nlog, NlogSettings, taken};
 pub use scan::{FileInfo, FileScan, Item};
 pub use spot::{FirstLine, Spot};

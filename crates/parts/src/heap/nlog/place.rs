@@ -15,6 +15,7 @@ use crate::record::LifeKey;
 use crate::space::ZoneId;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Padded, SpinLock};
+use crate::twin;
 use quipu_medium::{LINE, Node};
 use zerocopy::IntoBytes;
 
@@ -62,20 +63,6 @@ pub struct Files {
     closing: AtomicU32,
     /// Files that are being opened at this moment.
     opening: AtomicU32,
-    twin: Option<NlogTwin>,
-}
-
-/// A rule that a broken heap leaves out, for the explorer to notice.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NlogTwin {
-    /// A full file is sealed at once, whoever has a place in it.
-    SealedInFlight,
-    /// The record that stands where a parent is named is taken for the parent, whatever it is.
-    ParentByPlace,
-    /// The first line of a record is written with its other lines, under one fence, although it says that
-    /// these are there.
-    OpBesideEntry,
 }
 
 /// Files in the zones of a heap.
@@ -131,14 +118,7 @@ impl Files {
             by_zone: (0..heap.space().zone_count()).map(|_| File::default()).collect(),
             closing: AtomicU32::new(0),
             opening: AtomicU32::new(0),
-            twin: None,
         }
-    }
-
-    /// The same without a rule.
-    #[doc(hidden)]
-    pub fn broken(self, twin: Option<NlogTwin>) -> Files {
-        Files { twin, ..self }
     }
 
     /// These files in the zones of the heap that they were made for.
@@ -158,11 +138,6 @@ impl<'h> Nlog<'h> {
     #[inline]
     pub fn zone_of(self, reference: Reference) -> ZoneId {
         reference.zone(self.heap.zone_shift())
-    }
-
-    /// Whether this heap leaves a rule out.
-    pub(super) fn breaks(self, rule: NlogTwin) -> bool {
-        self.files.twin == Some(rule)
     }
 
     /// Makes the marks of this thread durable.
@@ -386,7 +361,7 @@ impl<'h> Nlog<'h> {
     fn close(self, tail: &Tail) {
         let file = self.file(tail.zone);
         file.end.store(tail.next, Ordering::Relaxed);
-        if file.flight.fetch_or(CLOSED, Ordering::AcqRel) == 0 || self.breaks(NlogTwin::SealedInFlight) {
+        if file.flight.fetch_or(CLOSED, Ordering::AcqRel) == 0 || twin!(SealedInFlight) {
             self.seal(tail.zone);
         }
     }

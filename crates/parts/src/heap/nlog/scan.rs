@@ -12,6 +12,7 @@ use crate::heap::Reference;
 use crate::heap::segments::{FIRST_RECORD, ScanError, SegmentInfo};
 use crate::record::{Kind, RecordError, RecordView};
 use crate::space::ZoneId;
+use crate::twin;
 use quipu_medium::LINE;
 use std::ops::Range;
 
@@ -184,6 +185,6 @@ impl<'b> FileScan<'_, 'b> {
     fn is_likely(&self, offset: u64) -> bool {
         let Some(header) = RecordView::claimed(self.rest(offset)) else { return false };
         let (sequence, life) = (header.sequence.get(), self.info.segment.life_number);
-        self.drawn.contains(&sequence) && (sequence > life || header.is_copy())
+        self.drawn.contains(&sequence) && (sequence > life || header.is_copy() && !twin!(CopiesUnlikely))
     }
 }

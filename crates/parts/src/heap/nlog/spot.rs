@@ -1,13 +1,14 @@
 //! A place that was given away. Its owner writes a record there, makes it durable, and publishes it; or the
 //! place is covered, so that nothing in it ever counts.
 
-use super::place::{CLOSED, Nlog, NlogTwin};
+use super::place::{CLOSED, Nlog};
 use crate::heap::segments::{FIRST_RECORD, Shard};
 use crate::heap::{Numbers, Reference};
 use crate::record::{Content, Encoder, LifeKey};
 use crate::space::ZoneId;
 use crate::sync::atomic::Ordering;
 use crate::sync::panicking;
+use crate::twin;
 use quipu_medium::{LINE, WORD};
 
 /// A place in a file, whose owner is one of the file's writers until this drops.
@@ -97,7 +98,7 @@ impl<'h> Spot<'h> {
         let first = FirstLine { at, bytes: *first };
         if !others.is_empty() {
             nlog.heap.region().write_lines_nt(at + LINE, others, 0);
-            if !nlog.breaks(NlogTwin::OpBesideEntry) {
+            if !twin!(OpBesideEntry) {
                 return Some(first);
             }
         }
@@ -166,7 +167,7 @@ impl Nlog<'_> {
     #[inline]
     fn leave(self, zone: ZoneId) {
         let was_last = self.file(zone).flight.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1;
-        if was_last && !self.breaks(NlogTwin::SealedInFlight) {
+        if was_last && !twin!(SealedInFlight) {
             self.seal(zone);
         }
     }

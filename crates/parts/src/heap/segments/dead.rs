@@ -29,6 +29,7 @@ use super::usage::Shard;
 use crate::heap::Reference;
 use crate::record::{Header, RecordView};
 use crate::space::ZoneId;
+use crate::twin;
 use quipu_medium::arch::prefetch_to_write;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -111,12 +112,7 @@ impl DeadBits {
 
     /// Whether the lengths of a segment's records are those that they were written with.
     fn proves_lengths(&self, zone: ZoneId) -> bool {
-        !self.unproved[zone.0 as usize].load(Ordering::Acquire)
-    }
-
-    /// Believes all lengths: a broken twin.
-    fn believe_lengths(&self) {
-        self.unproved.iter().for_each(|flag| flag.store(false, Ordering::Release));
+        twin!(LengthBelieved) || !self.unproved[zone.0 as usize].load(Ordering::Acquire)
     }
 
     pub(super) fn knows(&self, zone: ZoneId) -> bool {
@@ -189,14 +185,6 @@ impl LogHeap {
             self.note_garbage(shard, reference, len);
         }
         is_new
-    }
-
-    /// Believes the lengths of records that nobody has proved: a broken twin.
-    #[doc(hidden)]
-    pub fn believe_lengths(&self) {
-        if let Some(dead) = &self.dead {
-            dead.believe_lengths();
-        }
     }
 
     /// Prefetches the bits of a record that will soon be [noted](LogHeap::note_dead). A locked instruction

@@ -2,6 +2,7 @@ use super::super::test_heap::{self, heap};
 use super::super::{Found, LastLine, OpenSegment, Use};
 use super::*;
 use crate::record::{Content, Encoder, mix};
+use crate::twin::{Twin, leave_out};
 
 /// A sealed segment of records of all lengths, some in frames, some of them noted as dead.
 struct Segment {
@@ -140,7 +141,7 @@ fn a_length_that_nothing_proves_declares_no_neighbour_dead() {
     segment.flip(segment.offset(0) + LENGTHS, (100 ^ (100 + len)) << VALUE_LEN);
     assert_eq!(segment.found(), Some(live));
     // Where records are proved, a run is known by its length.
-    heap.believe_lengths();
+    let _left_out = leave_out(Some(Twin::LengthBelieved));
     assert!(heap.note_superseded(Shard::default(), segment.records[2].0, len));
     segment.flip(segment.offset(2) + 48, 1);
     assert_eq!(segment.found(), Some(segment.live()), "its value is not read");

@@ -11,6 +11,7 @@ use super::tree::{Size, Tree, counted, drop_node};
 use crate::epoch::Guard;
 use crate::sync::atomic::Ordering;
 use crate::sync::{SpinGuard, Waiter};
+use crate::twin;
 use std::ops::{Range, RangeInclusive};
 
 /// Children of the largest inner node.
@@ -176,7 +177,10 @@ impl Tree {
         size.bytes.fetch_add(new.bytes() as u64, Ordering::Relaxed);
         let new = Box::into_raw(new);
         self.put_in_place(&grandparent, own, first, new);
-        inner.version.unlock_obsolete();
+        match twin!(ReplacedUntold) {
+            false => inner.version.unlock_obsolete(),
+            true => inner.version.unlock(),
+        }
         grandparent.unlock();
         left.push(Left(own));
         // SAFETY: the node that has just been put into the tree, under the guard.

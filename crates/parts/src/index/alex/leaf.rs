@@ -6,6 +6,7 @@ use super::model::Model;
 use super::slots::Slots;
 use super::version::Version;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::twin;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -191,7 +192,7 @@ impl Leaf {
         if end > above {
             // Gaps of its own: the one where it will be looked for.
             let at = guess.clamp(above, end - 1);
-            if slice == u64::MAX {
+            if slice == u64::MAX && !twin!(GapsKeepSlice) {
                 // Nothing may be lower behind it.
                 self.version.mark();
                 slots.set_gaps(above..end, slice);

@@ -9,9 +9,8 @@
 
 use super::leaf::Entry;
 use super::memory::{Blocks, Memory};
-#[cfg(loom)]
-use crate::sync::atomic::checked;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::twin;
 use quipu_medium::arch::prefetch;
 use std::sync::Arc;
 
@@ -43,8 +42,7 @@ impl<'g> Found<'g> {
     /// since words are only taken out to be moved, and none is used again while the guard is there.
     #[inline]
     pub(super) fn exchange(self, new: u64) -> bool {
-        #[cfg(loom)]
-        if checked::is_broken(checked::COMPARED) {
+        if twin!(WordNotCompared) {
             self.place.store(new, Ordering::Release);
             return true;
         }
@@ -198,8 +196,7 @@ impl Slots {
 
     /// Takes the word out of a slot. The caller has marked a change.
     pub(super) fn take(&self, at: usize) -> u64 {
-        #[cfg(loom)]
-        if checked::is_broken(checked::TAKEN_OUT) {
+        if twin!(WordCopied) {
             return self.word(at);
         }
         self.place(at).swap(0, Ordering::AcqRel)

@@ -56,10 +56,6 @@ impl<L: Locking> InPool for BucketIndex<PmWords, L> {
     fn repair(&self, begin: impl FnOnce()) -> Result<(), IndexError> {
         self.mend(begin)
     }
-
-    fn stop_helping(&mut self) {
-        self.zones.words.stop_helping();
-    }
 }
 
 impl<W: Words, L: Locking> BucketIndex<W, L> {

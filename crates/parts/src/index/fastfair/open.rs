@@ -51,10 +51,6 @@ impl InPool for FastFairIndex {
         self.mend(begin);
         Ok(())
     }
-
-    fn stop_helping(&mut self) {
-        Arc::get_mut(&mut self.arena).expect("nobody uses the index yet").words.stop_helping();
-    }
 }
 
 impl<W: Words> FastFairIndex<W> {

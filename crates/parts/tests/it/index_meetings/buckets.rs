@@ -10,6 +10,7 @@ use quipu_parts::index::buckets::{BucketIndex, BucketSettings};
 use quipu_parts::index::{InPool, IndexRoot};
 use quipu_parts::space::Space;
 use quipu_parts::sync::Waiter;
+use quipu_parts::twin::{Twin, leave_out};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -43,10 +44,8 @@ fn has(index: &BucketIndex, guard: &Guard<'_>, key: u64) -> bool {
 fn is_kept_behind_a_link(help: bool, seed: u64) -> bool {
     const KEY: u64 = 8;
     let space = format(LEN, seed);
-    let (mut index, root) = create(&space, BucketSettings { buckets: 1, grow: false });
-    if !help {
-        index.stop_helping();
-    }
+    let (index, root) = create(&space, BucketSettings { buckets: 1, grow: false });
+    let _left_out = leave_out((!help).then_some(Twin::ReadersDoNotHelp));
     let collector = Collector::new();
     let [writer, reader] = [(); 2].map(|()| collector.register());
     (0..KEY).for_each(|key| add(&index, &writer.pin(), key));

@@ -7,7 +7,6 @@
 use super::relocate::Relocated;
 use crate::engine::AT_ONCE;
 use crate::log::{Spine, Writer};
-use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::Reference;
@@ -16,6 +15,7 @@ use quipu_parts::heap::values::ValueZones;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind, RecordView};
 use quipu_parts::space::ZoneId;
+use quipu_parts::twin;
 
 impl<I: Index> Spine<I> {
     /// Moves those of up to [`AT_ONCE`] such records that have to stay. On an error, those before the failed
@@ -92,7 +92,7 @@ impl<I: Index> Spine<I> {
         let is_named = self.index.names(guard, key, word)?;
         let may_go = || {
             I::DURABLE
-                || self.twin == Some(Twin::TombstoneDroppedEarly)
+                || twin!(TombstoneDroppedEarly)
                 || self.heap.outlived(record.header.sequence.get(), victim)
         };
         Ok(match record.kind() {

@@ -3,7 +3,6 @@
 use super::{Demand, Worker};
 use crate::background::Progress;
 use crate::log::Spine;
-use crate::options::Twin;
 use crate::points::Points;
 use crate::types::error::Error;
 use crate::walk::patience::Patience;
@@ -11,6 +10,7 @@ use quipu_medium::MediumError;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
 use quipu_parts::sync::SpinGuard;
+use quipu_parts::twin;
 
 /// The least gain that a writer demands of cleaning a segment, as a share of it. It bounds write
 /// amplification: each written record is copied at most this often.
@@ -57,7 +57,7 @@ impl<I: Index> Spine<I> {
 
     /// A piece of the cleaner's work.
     pub(crate) fn clean_ahead(&self) -> Progress {
-        assert!(self.twin != Some(Twin::CleanerPanics), "a twin of this store");
+        assert!(!twin!(CleanerPanics), "a twin of this store");
         if let Some(hot) = &self.hot {
             hot.tend();
         }

@@ -11,7 +11,6 @@
 //! the index about each record. A record with a hint to its entry (section 3.1) is repointed there.
 
 use crate::log::{Spine, Writer};
-use crate::options::Twin;
 use crate::points::{Points, reference_of};
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
@@ -21,6 +20,7 @@ use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::segments::{LastLine, Use};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, RecordView};
+use quipu_parts::twin;
 use std::mem;
 
 /// Replaced words that are flushed together (`NUM_BATCH_FLUSH` in the paper's figure 4).
@@ -92,7 +92,7 @@ impl<I: Index> Spine<I> {
         done.bytes += copies.iter().map(|copy| copy.new.1).sum::<u64>();
         let mut unflushed = Vec::with_capacity(FLUSHED_TOGETHER);
         let repointed = self.repoint_all(guard, writer, copies, &mut unflushed, done);
-        if self.twin != Some(Twin::LastRepointedUnflushed) {
+        if !twin!(LastRepointedUnflushed) {
             self.index.persist(guard, &mut unflushed);
         }
         repointed
@@ -180,12 +180,12 @@ impl<I: Index> Spine<I> {
             let place = mem::replace(&mut places[i % AHEAD], next);
             let Copied { key, hint, old: (old, old_len), new: (new, new_len), sequence } = *copied;
             let mut repointed = self.index.repoint(guard, place, key, old, new)?;
-            if repointed.is_none() && self.publishes_late && self.twin != Some(Twin::ParkedNotSettled) {
+            if repointed.is_none() && self.publishes_late && !twin!(ParkedNotSettled) {
                 self.settle(guard, key.hash)?;
                 repointed = self.index.repoint(guard, None, key, old, new)?;
             }
             if repointed.is_none()
-                && self.twin == Some(Twin::RepointedBlindly)
+                && twin!(RepointedBlindly)
                 && let Some(found) = self.locate::<false>(guard, key)?
             {
                 repointed = self.index.repoint(guard, None, key, found.word, new)?;

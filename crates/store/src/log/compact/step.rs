@@ -4,7 +4,6 @@ use super::relocate::Relocated;
 use super::{Agenda, Demand, Retired, Worker};
 use crate::engine::AT_ONCE;
 use crate::log::{Spine, Writer};
-use crate::options::Twin;
 use crate::types::error::Error;
 use quipu_medium::MediumError;
 use quipu_parts::heap::segments::{Candidate, Found, Position, Use};
@@ -13,6 +12,7 @@ use quipu_parts::reclaim::{Terms, choose};
 use quipu_parts::record::{Kind, RecordView};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::Waiter;
+use quipu_parts::twin;
 use std::sync::atomic::Ordering;
 
 /// Share of the candidates, as a divisor, that is chosen at a time: few enough that they are still good
@@ -99,7 +99,7 @@ impl<I: Index> Spine<I> {
         }
         self.end_victim(victim, zone);
         // The twin forgets only some zones: if none were freed, the tombstones would stay as well.
-        if self.twin == Some(Twin::FreedInDramOnly) && zone.0 % 2 == 0 {
+        if twin!(FreedInDramOnly) && zone.0 % 2 == 0 {
             self.heap.forget(zone);
         } else {
             let values = std::mem::take(expired);

@@ -2,7 +2,6 @@
 
 use super::layout::{SegmentEntry, Summary};
 use crate::background;
-use crate::options::Twin;
 use crate::points::Core;
 use crate::types::reports::RecoveryReport;
 use crate::walk::checkpoint::Chain;
@@ -12,6 +11,7 @@ use quipu_parts::heap::segments::{FIRST_RECORD, LogHeap, SegmentState};
 use quipu_parts::index::{ImageSource, Imaged};
 use quipu_parts::record::HEADER;
 use quipu_parts::space::{CheckpointEntry, SpaceRecovery, ZoneId};
+use quipu_parts::twin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromBytes;
 
@@ -26,7 +26,7 @@ impl<I: Imaged> Loaded<I> {
     pub(crate) fn adopt(self, core: &mut Core<I>, mut space: SpaceRecovery) -> RecoveryReport {
         core.index = self.index;
         for state in &self.states {
-            let forgets = core.twin == Some(Twin::HoldsForgotten);
+            let forgets = twin!(HoldsForgotten);
             let oldest = if forgets { state.life } else { state.oldest };
             core.heap.restore(&SegmentState { oldest, ..*state });
         }
@@ -44,7 +44,7 @@ impl<I: Imaged> Loaded<I> {
 /// Reads the checkpoint of a pool that is being opened. `None` if none can be believed.
 pub(crate) fn load<I: Imaged>(core: &Core<I>, threads: usize) -> Option<Loaded<I>> {
     let superblock = core.heap.space().superblock();
-    let believes_all = core.twin == Some(Twin::StaleCheckpoint);
+    let believes_all = twin!(StaleCheckpoint);
     if !believes_all && !core.heap.space().has_headers_of_close() {
         return None;
     }

@@ -8,11 +8,11 @@
 //! lock: the tombstone's block has no writer, so its deletion has ended. If it may go once, it may go for
 //! ever: only reclamation, which runs here, makes older records of a key anew.
 
-use crate::options::Twin;
 use crate::slots::SlotSpine;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{Batch, Collected, Owner, Reclaimed, SlotError, Victim};
 use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::twin;
 use std::sync::atomic::Ordering;
 
 /// Records whose entries in the index are prefetched.
@@ -33,7 +33,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         while self.heap.collect(&mut victim, most, batch)? {
             self.drop_tombstones(guard, &victim, batch);
             let copied = self.heap.copy(cleaner, batch);
-            if self.twin == Some(Twin::VictimFreedEarly) {
+            if twin!(VictimFreedEarly) {
                 self.heap.free_victim(&victim, cleaner, |_| true)?;
             }
             self.heap.reveal(batch);
@@ -47,7 +47,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Leaves out tombstones that need not be kept.
     fn drop_tombstones(&self, guard: &Guard<'_>, victim: &Victim, batch: &mut Batch) {
         let gone = batch.drop_tombstones(|key, sequence| {
-            let may_go = victim.may_go(sequence) || self.twin == Some(Twin::TombstoneDroppedEarly);
+            let may_go = victim.may_go(sequence) || twin!(TombstoneDroppedEarly);
             !may_go && !self.is_there(guard, self.hash(key), key)
         });
         for tombstone in gone {
@@ -74,7 +74,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 // then usually hold back more. Only a victim whose free bytes are all at the ends of pages
                 // holds nothing else.
                 self.heap.note_dead(from.offset, len, sequence);
-            } else if self.twin != Some(Twin::LosingCopyKept) {
+            } else if !twin!(LosingCopyKept) {
                 outcome = outcome.and(self.heap.void(to));
             }
         }

@@ -10,6 +10,7 @@ use crate::index::directory::DEPTH_MAX;
 use crate::record::LifeKey;
 use crate::space::ZoneId;
 use crate::sync::SpinLock;
+use crate::twin;
 use quipu_medium::{Region, WORD};
 use std::collections::BTreeSet;
 
@@ -31,8 +32,6 @@ pub struct PmNodes {
     pub(super) zones: SpinLock<Zones>,
     /// Segments that are free when [`repair`](NodeMemory::repair) has cleared their names.
     pub(super) orphans: SpinLock<Vec<Named>>,
-    /// Whether readers make durable what they act on. A broken twin's do not.
-    pub(super) helps: bool,
 }
 
 /// A segment as its zone names it.
@@ -134,7 +133,7 @@ impl NodeMemory for PmNodes {
     }
 
     fn help(&self, place: u64, len: u64) {
-        if self.helps {
+        if !twin!(ReadersDoNotHelp) {
             self.persist(place, len);
         }
     }

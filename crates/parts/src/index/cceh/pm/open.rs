@@ -55,10 +55,6 @@ impl InPool for CcehIndex<PmNodes> {
         self.memory.repair(begin);
         Ok(())
     }
-
-    fn stop_helping(&mut self) {
-        self.memory.helps = false;
-    }
 }
 
 impl PmNodes {
@@ -73,7 +69,6 @@ impl PmNodes {
             carving,
             zones: SpinLock::default(),
             orphans: SpinLock::default(),
-            helps: true,
         })
     }
 
