@@ -52,7 +52,7 @@ pub(crate) struct Named<B> {
     pub(crate) broken: B,
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it does.
+    /// Its harm.
     pub(crate) help: &'static str,
     /// It leaves out a rule of the store, which only some programs can.
     pub(crate) is_rule: bool,

@@ -1,4 +1,4 @@
-//! *Twins*: stores that leave out one rule of their own, on purpose. What proves the store must convict each.
+//! *Twins*: stores that leave out one rule of their own, on purpose. Some proof must convict each.
 //!
 //! A place that obeys a rule asks whether it is left out now: `twin!(PublishBeforePersist)`. Without the
 //! feature `twins` the answer is the constant `false`, so nothing is left of the question. With it, the
@@ -29,7 +29,7 @@ macro_rules! twins {
             /// All of them.
             pub const ALL: &[Twin] = &[$(Twin::$name),+];
 
-            /// What happens when the rule is left out.
+            /// The harm that is done without the rule.
             pub fn text(self) -> &'static str {
                 match self {
                     $(Twin::$name => concat!($($text),+).trim_ascii_start(),)+
@@ -68,17 +68,11 @@ thread_local! {
     static LEFT_OUT: std::cell::Cell<Option<Twin>> = const { std::cell::Cell::new(None) };
 }
 
-/// What [`twin!`](crate::twin!) asks.
+/// The question of [`twin!`](crate::twin!).
 #[doc(hidden)]
 #[inline(always)]
 pub fn is_left_out(rule: Twin) -> bool {
-    #[cfg(feature = "twins")]
-    return LEFT_OUT.get() == Some(rule);
-    #[cfg(not(feature = "twins"))]
-    {
-        let _ = rule;
-        false
-    }
+    left_out() == Some(rule)
 }
 
 /// Leaves a rule out on this thread, or none, until the guard drops. Then it is again as it was.
@@ -97,6 +91,7 @@ pub fn leave_out(rule: Option<Twin>) -> Guard {
 }
 
 /// The rule that is left out on this thread.
+#[inline(always)]
 pub fn left_out() -> Option<Twin> {
     #[cfg(feature = "twins")]
     return LEFT_OUT.get();

@@ -14,7 +14,7 @@ pub enum Broken {
     Store(Twin),
 }
 
-/// What a client says falsely.
+/// A false answer that a client gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
     /// A read sometimes answers from what this client read or wrote earlier.
@@ -41,7 +41,7 @@ impl Broken {
         if let Broken::Store(twin) = self { Some(twin) } else { None }
     }
 
-    /// What its clients say falsely.
+    /// The false answer of its clients.
     pub(super) fn lie(self) -> Option<Lie> {
         if let Broken::Client(lie) = self { Some(lie) } else { None }
     }

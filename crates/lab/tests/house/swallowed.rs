@@ -64,7 +64,6 @@ pub const SWALLOWED: &[(&str, usize, &str)] = &[
     ("crates/medium/src/map/system.rs", 1, "without a boot's identity a random one makes the weaker claim"),
     ("crates/medium/src/sim/sched/run.rs", 1, "a simulated thread that is given up unwinds"),
     ("crates/medium/src/topology.rs", 1, "a system that does not tell its nodes has one"),
-    ("crates/parts/src/commit/ring.rs", 1, "a rule that only the model of loom asks for; no result"),
     (
         "crates/parts/src/heap/chain/log.rs",
         1,
