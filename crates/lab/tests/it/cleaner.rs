@@ -259,10 +259,14 @@ fn on_a_file_the_clock_goes_on_before_a_put_needs_it() {
 
 #[test]
 fn a_cleaner_that_panics_is_told_of() {
+    let region = Region::dram((ZONES + 8) * ZONE, Pages::Ordinary).unwrap();
+    let store = Store::create_on(region.clone(), &options().cleaner(false)).unwrap();
+    store.client().put(&key(0), &value(0, 0)).unwrap();
+    store.close().unwrap();
+    // From here on it may panic at any time, since a cleaner looks around when it starts.
     let _left_out = leave_out(Some(Twin::CleanerPanics));
-    let store = store(&options());
+    let store = Store::open_on(region, &options()).unwrap();
     let mut client = store.client();
-    client.put(&key(0), &value(0, 0)).unwrap();
     // It is called, at the latest, when the pool has been written once over; and then it takes a while to say
     // where it panicked, on a machine that may be busy.
     let begun = std::time::Instant::now();
