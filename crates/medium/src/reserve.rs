@@ -48,11 +48,12 @@ impl Region {
         if self.is_sparse() { self.mapping().discard(offset, len) } else { Ok(0) }
     }
 
-    /// Gives back what a [reservation](Region::reserve) of the first `from` bytes of a range has added behind
-    /// them: the rest of the unit in which they end. Nothing happens unless the range has that unit for
-    /// itself. Returns the bytes, which become zeros.
+    /// Gives back what [reservations](Region::reserve) have added behind the first `from` bytes of a range.
+    /// In a file on a disk this is the rest of the unit in which they end, if the range has that unit for
+    /// itself. On a file system in memory these are all pages behind them. Returns the bytes, which become
+    /// zeros.
     ///
-    /// Nobody stores to the unit from now on, except by [`overwrite`](Region::overwrite), before it is
+    /// Nobody stores to these bytes from now on, except by [`overwrite`](Region::overwrite), before it is
     /// reserved again.
     ///
     /// # Errors
@@ -90,5 +91,11 @@ impl Region {
     pub fn has_data(&self, offset: u64, len: u64) -> bool {
         self.at(offset, len);
         self.simulator().is_some() || self.mapping().has_data(offset, len)
+    }
+
+    /// Bytes of a range up to the last that [may have been written](Region::has_data).
+    pub fn data_len(&self, offset: u64, len: u64) -> u64 {
+        self.at(offset, len);
+        if self.simulator().is_some() { len } else { self.mapping().data_len(offset, len) }
     }
 }

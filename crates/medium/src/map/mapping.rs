@@ -293,6 +293,17 @@ impl Mapping {
         self.each(offset, len).any(|(piece, offset, len)| piece.has_data(offset, len))
     }
 
+    /// See [`crate::Region::data_len`].
+    pub(crate) fn data_len(&self, offset: u64, len: u64) -> u64 {
+        let mut behind = 0;
+        let ends = self.each(offset, len).map(|(piece, offset, len)| {
+            let end = piece.data_len(offset, len);
+            behind += len;
+            if end > 0 { behind - len + end } else { 0 }
+        });
+        ends.max().unwrap_or(0)
+    }
+
     /// See [`crate::Region::sync`].
     pub(crate) fn sync(&self) -> Result<(), MediumError> {
         self.write_back(0, self.len)?;

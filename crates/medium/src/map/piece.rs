@@ -169,9 +169,14 @@ impl Piece {
 
     /// See [`crate::Region::discard_rest`].
     pub(super) fn discard_rest(&self, offset: u64, len: u64, from: u64) -> Result<u64, MediumError> {
-        let Some(storage) = self.storage() else { return Ok(0) };
-        let rest = storage.give_back_rest(offset..offset + len, offset + from);
-        self.punch(rest)
+        let (range, from) = (offset..offset + len, offset + from);
+        match self.storage() {
+            Some(storage) => self.punch(storage.give_back_rest(range, from)),
+            None if self.reads_take_storage() => {
+                self.punch(from.next_multiple_of(rustix::param::page_size() as u64)..range.end)
+            }
+            None => Ok(0),
+        }
     }
 
     /// Gives bytes of the file back, and tells how many.
@@ -214,6 +219,22 @@ impl Piece {
             // There is none behind this place; a file system that cannot tell says something else.
             Err(error) => error != Errno::NXIO,
         }
+    }
+
+    /// See [`crate::Region::data_len`].
+    pub(super) fn data_len(&self, offset: u64, len: u64) -> u64 {
+        let (Some(file), end, mut at) = (self.file(), offset + len, offset) else { return len };
+        while at < end {
+            at = match seek(file, SeekFrom::Data(at)) {
+                Ok(data) if data < end => match seek(file, SeekFrom::Hole(data)) {
+                    Ok(hole) => hole,
+                    Err(_) => return len,
+                },
+                Ok(_) | Err(Errno::NXIO) => return at - offset,
+                Err(_) => return len,
+            };
+        }
+        len
     }
 
     /// Has the file system write the file to its device, once its pages are.

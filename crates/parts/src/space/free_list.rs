@@ -236,6 +236,12 @@ impl FreeList {
 
     /// Release: when it returns, the object is durably free and can be gotten again.
     pub(super) fn release(&self, index: u32) {
+        self.release_after(index, || ());
+    }
+
+    /// Release that does something to the object between its two steps, while it is durably free and nobody
+    /// can get it.
+    pub(super) fn release_after(&self, index: u32, between: impl FnOnce()) {
         if self.advance(index, State::Committed, State::Releasing) {
             let at = self.words.at(index);
             self.words.region.store(at, END);
@@ -246,6 +252,7 @@ impl FreeList {
                 "object {index} is released without being in use"
             );
         }
+        between();
         let mut stack = self.stack.lock();
         match self.kind {
             FreeListKind::Volatile => stack.push(index),

@@ -87,6 +87,11 @@ impl KeptStorage {
         Search { released, most: if is_full { ASKED_AGAIN } else { MOST_ASKED }, refused: Vec::new() }
     }
 
+    /// Whether a search has ever found the disk full.
+    fn was_full(&self) -> bool {
+        self.full_at.load(Ordering::Relaxed) != 0
+    }
+
     /// Notes that a search has found the disk full.
     pub(super) fn note_full(&self, search: &Search) {
         self.full_at.store(search.released, Ordering::Relaxed);
@@ -245,6 +250,26 @@ impl Space {
         // again.
         let _ = self.keep_storage(u32::MAX);
         Ok(discarded)
+    }
+
+    /// Release of a zone that nobody reads any more, not even its header.
+    ///
+    /// Where [reads take storage](quipu_medium::Region::reads_take_storage), storage comes in pages. On a full
+    /// disk, zones with storage at their beginning alone would have all of it, and compaction no whole zone.
+    /// So such a zone gives it back to the file system.
+    ///
+    /// # Panics
+    /// As for [`release_zone`](Space::release_zone).
+    pub(crate) fn release_unread_zone(&self, zone: ZoneId) {
+        let (region, storage) = (self.region(), &self.zones.storage);
+        self.release_zone_after(zone, || {
+            let (start, len) = (self.zone_offset(zone), self.zone_size());
+            let lacks_storage = || region.data_len(start, len) < len && !storage.has(zone);
+            if storage.was_full() && region.reads_take_storage() && lacks_storage() {
+                // Where the system refuses, the zone keeps the storage that it has.
+                let _ = region.discard(start, len);
+            }
+        });
     }
 
     /// Gives back what was set aside behind the first `from` bytes of a zone only because storage comes in

@@ -406,8 +406,14 @@ impl Space {
     /// # Panics
     /// If the zone is free already: two releases would soon mean two owners.
     pub fn release_zone(&self, zone: ZoneId) {
+        self.release_zone_after(zone, || ());
+    }
+
+    /// Release that does something between its two steps, while the zone is durably free and nobody can get
+    /// it.
+    pub(super) fn release_zone_after(&self, zone: ZoneId, between: impl FnOnce()) {
         let (extent, index) = self.zones.home(zone).expect("only a zone of this pool is released");
-        extent.list.release(index);
+        extent.list.release_after(index, between);
         self.zones.storage.note_release();
         self.zones.free.fetch_add(1, Ordering::AcqRel);
     }

@@ -6,7 +6,7 @@ use super::log::{LogHeap, Use};
 use super::scan::SegmentInfo;
 use super::usage::{Candidate, RecordBytes};
 use crate::heap::Reference;
-use crate::space::{Shortage, ZoneId};
+use crate::space::{Shortage, Space, ZoneId};
 use std::sync::atomic::Ordering;
 
 impl LogHeap {
@@ -156,10 +156,19 @@ impl LogHeap {
     /// Frees the zone of a cleaned segment, durably when this returns. No thread can reach its records any
     /// more.
     pub fn free(&self, zone: ZoneId) {
+        self.free_and(zone, |space| space.release_zone(zone));
+    }
+
+    /// As [`free`](LogHeap::free), if no thread reads even the header of the zone from now on.
+    pub fn free_unread(&self, zone: ZoneId) {
+        self.free_and(zone, |space| space.release_unread_zone(zone));
+    }
+
+    fn free_and(&self, zone: ZoneId, release: impl FnOnce(&Space)) {
         let _ends = self.ending.lock();
         self.give_up(zone);
         self.forget(zone);
-        self.space.release_zone(zone);
+        release(&self.space);
     }
 
     /// The part of [`free`](LogHeap::free) that is in DRAM.

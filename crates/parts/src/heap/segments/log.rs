@@ -343,10 +343,7 @@ impl LogHeap {
     fn open_segment(&self, node: Option<Node>, len: u64, purpose: Use) -> Result<OpenSegment, HeapError> {
         // Drawn first: the draw may begin the run, which must be durable before anything else changes.
         let life = self.draw();
-        let leave = self.leave_free(purpose);
-        let limit = self.storage_for(FIRST_RECORD + len);
-        let zone = self.space.get_zone_with(node, leave, limit)?;
-        let zone = zone.ok_or_else(|| HeapError::Full(self.shortage(len, purpose)))?;
+        let (zone, limit) = self.zone_with_storage(node, len, purpose)?;
         let start = self.space.zone_offset(zone);
         let run = self.space.superblock().run.get();
         let header = SegmentHeader::open(&self.certifier, Role::Segment, zone, life, self.nonce(), run);

@@ -2,9 +2,11 @@
 //! little disk.
 
 use super::append::OpenSegment;
-use super::log::LogHeap;
+use super::header::FIRST_RECORD;
+use super::log::{HeapError, LogHeap};
 use super::{SegmentInfo, Use};
 use crate::space::{SpaceError, ZoneId};
+use quipu_medium::{MediumError, Node};
 
 /// Bytes with storage when a segment is opened.
 const FIRST: u64 = 4 << 10;
@@ -21,6 +23,27 @@ impl LogHeap {
             segment.limit = limit;
         }
         Ok(())
+    }
+
+    /// A zone for a new segment, and how many bytes from its start have storage.
+    pub(super) fn zone_with_storage(
+        &self,
+        node: Option<Node>,
+        len: u64,
+        purpose: Use,
+    ) -> Result<(ZoneId, u64), HeapError> {
+        let (leave, few) = (self.leave_free(purpose), self.storage_for(FIRST_RECORD + len));
+        // Where storage comes in pages, a full disk has zones with few of them. One would leave compaction in
+        // the midst of its segment, so it takes such a zone only if there is no whole one.
+        let wants_all = purpose == Use::Move && self.region().reads_take_storage();
+        let mut limit = if wants_all { self.space.zone_size() } else { few };
+        let mut zone = self.space.get_zone_with(node, leave, limit);
+        if matches!(zone, Err(SpaceError::Medium(MediumError::DiskFull { .. }))) && limit > few {
+            limit = few;
+            zone = self.space.get_zone_with(node, leave, limit);
+        }
+        let zone = zone?.ok_or_else(|| HeapError::Full(self.shortage(len, purpose)))?;
+        Ok((zone, limit))
     }
 
     /// Bytes from a segment's start to reserve, if so many are wanted.
@@ -45,7 +68,7 @@ impl LogHeap {
             for segment in &mut idle {
                 self.mark_end(segment);
                 // Sealed, it may soon be cleaned, and its zone be another's.
-                self.space.discard_rest(segment.zone, segment.limit);
+                self.space.discard_rest(segment.zone, segment.next);
                 self.lives.seal(segment.zone);
             }
             self.region().fence();
@@ -55,7 +78,7 @@ impl LogHeap {
     /// Gives back storage behind the ends of segments that recovery has sealed, as far as they have it only
     /// because storage comes in units.
     pub fn discard_rests(&self, sealed: &[(SegmentInfo, u64)]) {
-        sealed.iter().for_each(|(info, end)| self.space.discard_rest(info.zone, self.storage_for(*end)));
+        sealed.iter().for_each(|(info, end)| self.space.discard_rest(info.zone, *end));
     }
 
     /// Bytes from a segment's start that can be read, where [reads take
@@ -67,8 +90,7 @@ impl LogHeap {
         if start + all > self.region().len() || !self.region().reads_take_storage() {
             return all;
         }
-        let is_end = |len: &u64| !self.region().has_data(start + len, all - len);
-        self.steps().find(is_end).unwrap_or(all)
+        self.region().data_len(start, all)
     }
 
     /// Where storage may end: in a file at each step, otherwise only at the end of the zone.

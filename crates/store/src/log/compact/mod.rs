@@ -302,7 +302,7 @@ impl<I: Index> Spine<I> {
         let ripe = std::mem::take(&mut *self.compactor.ripe.lock());
         for Retired { segment, values } in ripe {
             if let Some(zone) = segment {
-                self.heap.free(zone);
+                self.heap.free_unread(zone);
                 self.compactor.freed.fetch_add(1, Ordering::Relaxed);
             }
             values.iter().for_each(|value| self.heap.free_value(value));

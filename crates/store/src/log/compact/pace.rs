@@ -184,14 +184,16 @@ impl<I: Index> Spine<I> {
                 continue;
             }
             // A cleaned zone is free when the readers of that time have left; others clean too.
-            let someone_gets_on =
-                self.compactor.retired() > 0 || self.compactor.has_begun() || self.heap.lends();
-            if someone_gets_on && patience.lasts() {
+            let others_clean = self.compactor.retired() > 0 || self.compactor.has_begun();
+            if others_clean && patience.lasts() {
                 continue;
             }
             // Somebody, or the step, may have given a zone back since the look at it.
             if has_changed() || self.leave_segments(&mut self.all_workers()) {
                 return Ok(true);
+            }
+            if self.heap.lends() && patience.lasts() {
+                continue;
             }
             // A deletion needs little, and short segments that are put together leave that.
             if purpose == Use::Put || !demand.gives_storage {
