@@ -10,7 +10,7 @@ use quipu_lab::settings;
 const EXAMPLES: &str = "\
 Examples:
   quipu crash --design quipu --states 5000
-  quipu crash --design all --states 100k --threads 3 --json
+  quipu crash --design all --states 100k --threads 3 --minutes 10 --json
   quipu crash --design quipu --seed 17 --runs 1            # replays one run
   quipu crash --design flatstore-ph --states 20k --set pacman=off
   quipu crash --design quipu --states 20k --twin publish-before-persist   # needs --features twins

@@ -78,10 +78,12 @@ pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Resu
     let locked = || merged.lock().expect("no panic while merging");
     let next = AtomicU64::new(0);
     let (limit, states) = (config.runs.unwrap_or(u64::MAX), config.most_states());
+    let most = config.minutes.map(|minutes| Duration::from_secs(60 * minutes));
+    let is_late = || most.is_some_and(|most| begun.elapsed() >= most);
     std::thread::scope(|scope| {
         let explore = || {
             let mut arena = SimArena::new();
-            while !locked().is_done(states) {
+            while !locked().is_done(states) && !is_late() {
                 let run = next.fetch_add(1, Ordering::Relaxed);
                 if run >= limit {
                     break;

@@ -9,7 +9,7 @@ use quipu_medium::sim::Fault;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// States judged if neither these nor runs are limited.
+/// States judged if neither these nor runs nor minutes are limited.
 const STATES: u64 = 5000;
 
 /// The settings of an exploration.
@@ -22,7 +22,8 @@ pub struct CrashConfig {
     /// designs` lists them with their values.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = arguments::assignment)]
     pub settings: Vec<(String, String)>,
-    /// Distinct states to judge. [default: 5000, or without limit if --runs is given]
+    /// Distinct states to judge. [default: 5000, or without limit if --runs or --minutes is
+    /// given]
     #[arg(long, value_name = "N", value_parser = count::<u64>)]
     pub states: Option<u64>,
     /// Seed of the first run; the following runs have the following seeds.
@@ -37,6 +38,9 @@ pub struct CrashConfig {
     /// Stop after this many runs, however many states they had: 1 replays a violation.
     #[arg(long, value_name = "N", value_parser = count::<u64>)]
     pub runs: Option<u64>,
+    /// Stop after this many minutes, once the runs under way have ended, and report what was seen until then.
+    #[arg(long, value_name = "N", value_parser = count::<u64>)]
+    pub minutes: Option<u64>,
     /// Threads of this machine that explore.
     #[arg(skip = std::thread::available_parallelism().map_or(1, usize::from))]
     pub workers: usize,
@@ -55,7 +59,8 @@ impl Default for CrashConfig {
 impl CrashConfig {
     /// Distinct states after which the exploration ends.
     pub(super) fn most_states(&self) -> u64 {
-        self.states.unwrap_or(if self.runs.is_some() { u64::MAX } else { STATES })
+        let ends_otherwise = self.runs.is_some() || self.minutes.is_some();
+        self.states.unwrap_or(if ends_otherwise { u64::MAX } else { STATES })
     }
 }
 

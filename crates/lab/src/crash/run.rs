@@ -32,6 +32,10 @@ use std::rc::Rc;
 /// Crashes of a crashed pool's successors that are followed.
 const DEPTH: u32 = 3;
 
+/// States of a run after which it follows no crash of a recovery, and no further work, any more: each of them
+/// may lead to more than one other, so that a run would not end.
+const MOST_FOLLOWED: usize = 8192;
+
 /// Operations at the start of a run, or of a run's continuation, that work on fresh segments.
 const FRESH: u64 = 3;
 
@@ -360,11 +364,12 @@ impl<'a> Run<'a> {
         sim.set_now(milliseconds(time));
         let (nested, stage) = (Points::default(), Rc::new(Stage::default()));
         let disk = Disk::of(&point.levels);
-        let is_watched = depth < DEPTH && self.random.random_ratio(1, recovery);
+        let follows = depth < DEPTH && self.findings.states.len() < MOST_FOLLOWED;
+        let is_watched = follows && self.random.random_ratio(1, recovery);
         if is_watched {
             sim.set_observer(Some(self.recovery_observer(point, (&nested, &disk), &stage, time)));
         }
-        let goes_on = depth < DEPTH && self.random.random_ratio(1, work);
+        let goes_on = follows && self.random.random_ratio(1, work);
 
         let (options, records) = (&disk.below(&self.pool.options), self.pool.records);
         let verdict = Cell::new(Ok(Contents::default()));
