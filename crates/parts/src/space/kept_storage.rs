@@ -254,9 +254,9 @@ impl Space {
 
     /// Release of a zone that nobody reads any more, not even its header.
     ///
-    /// Where [reads take storage](quipu_medium::Region::reads_take_storage), storage comes in pages. On a full
-    /// disk, zones with storage at their beginning alone would have all of it, and compaction no whole zone.
-    /// So such a zone gives it back to the file system.
+    /// Where [reads take storage](quipu_medium::Region::reads_take_storage), storage comes in pages. On a
+    /// full disk, zones with storage at their beginning alone would have all of it, and compaction no whole
+    /// zone. So such a zone gives it back to the file system.
     ///
     /// # Panics
     /// As for [`release_zone`](Space::release_zone).
