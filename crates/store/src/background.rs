@@ -180,6 +180,9 @@ pub(crate) enum Progress {
     Stuck,
 }
 
+/// The name of the jobs that answer the requests of scans.
+pub(crate) const READER: &str = "quipu-reader";
+
 /// Work of a walk that runs beside its clients.
 pub(crate) struct Job {
     pub(crate) name: &'static str,

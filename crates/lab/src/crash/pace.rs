@@ -3,6 +3,19 @@
 use super::pool::Pool;
 use super::report::CrashConfig;
 use quipu::Design;
+use quipu_medium::sim::sched;
+
+/// Crashes of a crashed pool's successors that are followed.
+pub(super) const DEPTH: u32 = 3;
+
+/// States of a run after which it follows no further crash of a recovery or of work behind one. Each of them may
+/// lead to more than one other, and the run would not end.
+pub(super) const MOST_FOLLOWED: usize = 8192;
+
+/// Pieces of each kind of work that go on beside the clients, and points of the scheduler after each, since
+/// there may have been nothing to do.
+const PIECES_BESIDE: u32 = 48;
+const POINTS_BETWEEN: u32 = 6;
 
 /// How thoroughly a run is explored.
 #[derive(Clone, Copy)]
@@ -40,5 +53,13 @@ impl Pace {
             (true, _) => (0.3, compactions),
         };
         Pace { steps, chance, compacting, budget, compactions, points }
+    }
+}
+
+/// Cleans, dumps or compacts beside the clients, for as long as most runs take.
+pub(super) fn work_beside(mut piece: Box<dyn FnMut()>) {
+    for _ in 0..PIECES_BESIDE {
+        piece();
+        (0..POINTS_BETWEEN).for_each(|_| sched::point());
     }
 }

@@ -7,7 +7,7 @@ use super::ledger::{Contents, Ledger};
 use super::levels::{Disk, DiskImage, address_of};
 use super::moment::{Label, Point, Points, closed};
 use super::oracle::{Time, ValueId, milliseconds};
-use super::pace::Pace;
+use super::pace::{DEPTH, MOST_FOLLOWED, Pace, work_beside};
 use super::perform::perform;
 use super::pool::Pool;
 use super::records::Records;
@@ -28,13 +28,6 @@ use rand::{RngExt, SeedableRng};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// Crashes of a crashed pool's successors that are followed.
-const DEPTH: u32 = 3;
-
-/// States of a run after which it follows no crash of a recovery, and no further work, any more: each of them
-/// may lead to more than one other, so that a run would not end.
-const MOST_FOLLOWED: usize = 8192;
 
 /// Operations at the start of a run, or of a run's continuation, that work on fresh segments.
 const FRESH: u64 = 3;
@@ -236,6 +229,8 @@ impl<'a> Run<'a> {
             ledger.knows_default(open.table(&table_name(0)).expect("every pool has it"));
         }
         let failure = RefCell::new(None);
+        // Seeds of two tasks have been pinned without these.
+        let beside = if self.config.threads > 2 { open.work_beside() } else { Vec::new() };
         let tasks = plans
             .iter()
             .zip((0..self.pool.nodes).cycle())
@@ -253,6 +248,7 @@ impl<'a> Run<'a> {
                     }
                 }) as Box<dyn FnOnce() + '_>
             })
+            .chain(beside.into_iter().map(|piece| Box::new(|| work_beside(piece)) as Box<dyn FnOnce() + '_>))
             .collect();
         if let Err(error) = sched::run(self.random.random(), tasks) {
             return Some(error.to_string());

@@ -114,7 +114,7 @@ pub const SWALLOWED: &[(&str, usize, &str)] = &[
     ("crates/parts/src/space/handle.rs", 1, "a write back that fails matters after a crash of the system"),
     (
         "crates/parts/src/space/kept_storage.rs",
-        4,
+        3,
         "storage is kept ahead of need, or given back, and the use that needs it meets the error",
     ),
     ("crates/parts/src/sync.rs", 1, "a lock that another holds is an answer"),

@@ -20,7 +20,7 @@ use super::error::SpaceError;
 use super::handle::Space;
 use super::zone_pool::ZoneId;
 use crate::sync::SpinLock;
-use quipu_medium::{MediumError, Region};
+use quipu_medium::{MediumError, MediumKind, Region};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const NONE: ZoneId = ZoneId(u32::MAX);
@@ -254,22 +254,32 @@ impl Space {
 
     /// Release of a zone that nobody reads any more, not even its header.
     ///
-    /// Where [reads take storage](quipu_medium::Region::reads_take_storage), storage comes in pages. On a
-    /// full disk, zones with storage at their beginning alone would have all of it, and compaction no whole
-    /// zone. So such a zone gives it back to the file system.
+    /// In a file in memory, storage comes in pages. On a full file system, zones with storage at their
+    /// beginning alone would have all of it, and compaction no whole zone. So a zone that cannot have all of
+    /// its storage gives back what it has.
     ///
     /// # Panics
     /// As for [`release_zone`](Space::release_zone).
     pub(crate) fn release_unread_zone(&self, zone: ZoneId) {
         let (region, storage) = (self.region(), &self.zones.storage);
+        let is_in_memory = region.kind() == MediumKind::Dram && region.is_sparse();
+        let mut gave_back = false;
         self.release_zone_after(zone, || {
             let (start, len) = (self.zone_offset(zone), self.zone_size());
-            let lacks_storage = || region.data_len(start, len) < len && !storage.has(zone);
-            if storage.was_full() && region.reads_take_storage() && lacks_storage() {
+            if is_in_memory
+                && (storage.was_full() || !self.keeps_storage(u32::MAX))
+                && region.data_len(start, len) < len
+                && !storage.has(zone)
+                && self.back_zone(zone, 0, len).is_err()
+            {
                 // Where the system refuses, the zone keeps the storage that it has.
-                let _ = region.discard(start, len);
+                gave_back = region.discard(start, len).is_ok();
             }
         });
+        if gave_back {
+            // A put would take the pages otherwise.
+            self.renew_storage(FOR_A_DELETION);
+        }
     }
 
     /// Gives back what was set aside behind the first `from` bytes of a zone only because storage comes in

@@ -1,6 +1,7 @@
 //! [`Store`]: an open pool. `read_only` opens pools for reading only.
 
 mod read_only;
+mod simulated;
 
 use crate::api::client::Client;
 use crate::api::closures;
@@ -15,7 +16,7 @@ use crate::options::{Merging, Options};
 use crate::types::error::Error;
 use crate::types::part::Part;
 use crate::types::reports::{CheckReport, RecoveryReport};
-use crate::types::stats::{Activity, Stats};
+use crate::types::stats::Stats;
 use quipu_medium::sim::sched;
 use quipu_medium::{Durability, MediumError, MediumKind, Node, Region, Span, Statement};
 use quipu_parts::space::{FormatOptions, Space, SpaceError, Superblock};
@@ -268,12 +269,6 @@ impl Store {
     #[doc(hidden)]
     pub fn region(&self) -> &Region {
         self.engine.region()
-    }
-
-    /// The activity of the store at this moment.
-    #[doc(hidden)]
-    pub fn activity(&self) -> Activity {
-        self.engine.activity()
     }
 
     /// Sizes and counts.
