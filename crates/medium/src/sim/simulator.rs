@@ -202,7 +202,13 @@ impl Sim {
     /// non-temporal like the rest, which allows more outcomes and forbids none.
     pub(crate) fn write_nt(&self, offset: u64, src: &[u8]) {
         if let Some(who) = self.enter(EventKind::WriteNt, offset, src.len() as u64) {
-            self.memory.hold().write(who, offset, src, Kind::NonTemporal);
+            let mut memory = self.memory.hold();
+            if self.options.streams {
+                memory.write(who, offset, src, Kind::NonTemporal);
+            } else {
+                memory.write(who, offset, src, Kind::Plain);
+                memory.flush(who, offset, src.len() as u64);
+            }
         }
     }
 
