@@ -199,7 +199,8 @@ impl Sim {
     }
 
     /// The unaligned ends of a real non-temporal write take the cached route with a flush; here they are
-    /// non-temporal like the rest, which allows more outcomes and forbids none.
+    /// non-temporal like the rest, which allows more outcomes and forbids none. Without `streams`, all of it
+    /// takes that route.
     pub(crate) fn write_nt(&self, offset: u64, src: &[u8]) {
         if let Some(who) = self.enter(EventKind::WriteNt, offset, src.len() as u64) {
             let mut memory = self.memory.hold();
