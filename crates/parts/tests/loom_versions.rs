@@ -12,6 +12,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use quipu_parts::heap::Reference;
 use quipu_parts::sync::atomic::checked::LEFT_OUT;
+use quipu_parts::twin::{Twin, leave_out};
 use quipu_parts::versions::purge::purge;
 use quipu_parts::versions::{Horizon, Snapshots, Version};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -102,4 +103,7 @@ fn no_reader_misses_its_version_and_every_fence_counts() {
         LEFT_OUT.store(line, std::sync::atomic::Ordering::Relaxed);
         assert!(fails(false), "the fence at line {line} can be left out");
     }
+    LEFT_OUT.store(0, std::sync::atomic::Ordering::Relaxed);
+    let _left_out = leave_out(Some(Twin::ReadUnannounced));
+    assert!(fails(false), "a snapshot may read its number before it is announced");
 }

@@ -12,12 +12,15 @@ pub struct SimOptions {
     pub nodes: u16,
     /// DIMMs of each node, interleaved by pages.
     pub dimms: u16,
+    /// Whether the processor has writes past its caches. On others, as ARM64, those are writes with a flush,
+    /// and what a dead process wrote so may be in the caches still.
+    pub streams: bool,
 }
 
 impl Default for SimOptions {
     /// One MiB on one node with six DIMMs, the usual population of a socket.
     fn default() -> SimOptions {
-        SimOptions { len: 1 << 20, seed: 0, nodes: 1, dimms: 6 }
+        SimOptions { len: 1 << 20, seed: 0, nodes: 1, dimms: 6, streams: true }
     }
 }
 

@@ -199,10 +199,17 @@ impl Sim {
     }
 
     /// The unaligned ends of a real non-temporal write take the cached route with a flush; here they are
-    /// non-temporal like the rest, which allows more outcomes and forbids none.
+    /// non-temporal like the rest, which allows more outcomes and forbids none. Without `streams`, all of it
+    /// takes that route.
     pub(crate) fn write_nt(&self, offset: u64, src: &[u8]) {
         if let Some(who) = self.enter(EventKind::WriteNt, offset, src.len() as u64) {
-            self.memory.hold().write(who, offset, src, Kind::NonTemporal);
+            let mut memory = self.memory.hold();
+            if self.options.streams {
+                memory.write(who, offset, src, Kind::NonTemporal);
+            } else {
+                memory.write(who, offset, src, Kind::Plain);
+                memory.flush(who, offset, src.len() as u64);
+            }
         }
     }
 

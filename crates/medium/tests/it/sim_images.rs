@@ -225,6 +225,24 @@ fn a_power_failure_changes_the_boot_id_and_a_process_crash_does_not() {
     assert_eq!(sim(&restarted).snapshot().pending_count(), 0);
 }
 
+/// On a processor without writes past its caches, a fence makes them durable like any other. A process that
+/// dies before it leaves them in the caches.
+#[test]
+fn writes_past_the_caches_may_be_writes_with_a_flush() {
+    let region = Region::sim(SimOptions { streams: false, ..SimOptions::default() });
+    region.write_nt(0, &[1; 64]);
+    region.fence();
+    assert_eq!(snapshot(&region).pending_count(), 0);
+    region.write_nt(0, &[2; 64]);
+    let restarted = SimArena::new().boot_process_crash(&snapshot(&region), 1);
+    assert_eq!((restarted.load(0) & 0xFF, snapshot(&restarted).pending_count()), (2, 8));
+    restarted.fence();
+    assert_eq!(snapshot(&restarted).pending_count(), 8, "the flush of the dead process meets no fence");
+    restarted.flush(0, 64);
+    restarted.fence();
+    assert_eq!(snapshot(&restarted).pending_count(), 0);
+}
+
 #[test]
 fn a_full_disk_can_be_injected() {
     let region = Region::sim(SimOptions::default());

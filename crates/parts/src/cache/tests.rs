@@ -1,5 +1,6 @@
 use super::*;
 use crate::epoch::Collector;
+use crate::twin::{Twin, leave_out};
 
 fn cache_of(budget: u64, policy: Policy, nodes: usize, distance: impl Fn(usize, usize) -> u16) -> Cache {
     Cache::new(CacheSettings { policy, ..CacheSettings::of(budget) }, nodes, distance)
@@ -245,4 +246,62 @@ fn a_period_ends_with_what_its_set_has_not() {
     periods(b"other", 5 << 60, 2);
     assert_eq!(value(&cache, &participant.pin(), 1 << 60, b"one"), None);
     assert!(value(&cache, &participant.pin(), 5 << 60, b"other").is_some());
+}
+
+/// The ways of a pair out of the cache, each beside a reader that may have it.
+#[derive(Clone, Copy, Debug)]
+enum Out {
+    /// Its key is written.
+    Written,
+    /// Another pair comes to its place.
+    Replaced,
+    /// The cache turns off, and is emptied.
+    Swept,
+}
+
+/// Whether the bytes of a pair stay until a reader is gone that was there before the pair went.
+fn outlives_a_reader(out: Out) -> bool {
+    let cache = Arc::new(cache_of(8192, Policy::Lfu, 1, |_, _| 10));
+    let collector = Collector::new();
+    let (reader, other) = (collector.register(), collector.register());
+    let empty = cache.bytes();
+    let fill = |key: u8| cache.fill(&other.pin(), &item(u64::from(key) << 48, &[key], b"value", 0), 0);
+    (1..=6).for_each(fill);
+    let full = cache.bytes();
+    let each = (full - empty) / 6;
+    let guard = reader.pin();
+    assert!((1..=6).all(|key: u8| value(&cache, &guard, u64::from(key) << 48, &[key]).is_some()));
+    match out {
+        Out::Written => cache.forget(&other.pin(), 1 << 48),
+        Out::Replaced => fill(7),
+        Out::Swept => {
+            let useless = Counts { reads: 1 << 16, hits: 0 };
+            (0..8).for_each(|_| _ = cache.report(&other.pin(), useless));
+            assert!(!cache.is_on());
+        }
+    }
+    let step = || {
+        other.collect();
+        // A cache that goes off is emptied by a sampled read.
+        cache.report(&other.pin(), Counts::default());
+    };
+    (0..4).for_each(|_| step());
+    let kept = cache.bytes();
+    drop(guard);
+    // Each turn of the epoch takes a collection.
+    (0..4).for_each(|_| step());
+    let left = if matches!(out, Out::Swept) { empty } else { full - each };
+    assert_eq!(cache.bytes(), left + if matches!(out, Out::Replaced) { each } else { 0 }, "{out:?}");
+    kept == full + if matches!(out, Out::Replaced) { each } else { 0 }
+}
+
+#[test]
+fn a_pair_that_leaves_stays_for_the_readers_that_may_have_it() {
+    let holds = |rule| {
+        let _left_out = leave_out(rule);
+        [Out::Written, Out::Replaced, Out::Swept].map(outlives_a_reader)
+    };
+    assert_eq!(holds(None), [true; 3]);
+    assert_eq!(holds(Some(Twin::BlockFreedEarly)), [false, false, true]);
+    assert_eq!(holds(Some(Twin::SweptWhilePinned)), [true, true, false]);
 }

@@ -22,6 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+mod cases;
+mod twins;
+
 const TABLES: u64 = 3;
 
 /// The knowledge that a crash must not contradict.
@@ -403,10 +406,12 @@ impl Exploration {
             || outcome = self.note(recovered(region, self.kind, before)),
         );
         let Some((log, anchor, model)) = outcome else { return };
-        let crashes = crashes.take();
-        for during in crashes.iter().skip((seed % 5) as usize).step_by(5) {
+        let (crashes, behind) = (crashes.take(), region.simulator().expect("simulated").snapshot());
+        let during = crashes.iter().skip((seed % 5) as usize).step_by(5).map(|during| (during, before));
+        // Also when it has recovered, and what it has told is known.
+        for (during, known) in during.chain([(&behind, &model)]) {
             for image in during.images(seed, 2) {
-                self.note(recovered(&self.arena.borrow_mut().boot(during, &image, seed), self.kind, before));
+                self.note(recovered(&self.arena.borrow_mut().boot(during, &image, seed), self.kind, known));
             }
         }
         // The process may die again while it recovers, and go on with words that are only in the cache.
@@ -420,9 +425,17 @@ impl Exploration {
     }
 }
 
+/// Whether the table of one task is dropped, and whether the processor has writes past its caches.
+type Shape = (bool, bool);
+
 /// Explores a seed. Returns the states opened, and the first violation.
-fn explore(seed: u64, (broken, drops): (Option<Broken>, bool), budget: usize) -> (usize, Option<String>) {
-    let region = Region::sim(SimOptions { len: 512 << 10, seed, ..SimOptions::default() });
+fn explore(
+    seed: u64,
+    broken: Option<Broken>,
+    (drops, streams): Shape,
+    budget: usize,
+) -> (usize, Option<String>) {
+    let region = Region::sim(SimOptions { len: 512 << 10, seed, streams, ..SimOptions::default() });
     let space = format(region.clone(), 60);
     drop(space);
     // Memtables of one zone fill up, and those of two have another one ready.
@@ -443,53 +456,9 @@ fn explore(seed: u64, (broken, drops): (Option<Broken>, bool), budget: usize) ->
 
 #[test]
 fn a_crash_leaves_a_prefix_of_all_items() {
-    for (seed, drops) in [(3, true), (4, true), (3, false), (4, false)] {
-        let (states, violation) = explore(seed, (None, drops), 2);
+    for (seed, drops, streams) in [(3, true, true), (4, true, false), (3, false, false), (4, false, true)] {
+        let (states, violation) = explore(seed, None, (drops, streams), 2);
         assert_eq!(violation, None, "seed {seed}");
         assert!(states > 10_000, "{states} states explore too little");
-    }
-}
-
-/// Broken twins, whether the table is dropped, the words that convict each, and seeds that do.
-const TWINS: &[(Broken, bool, &[&str], [u64; 3])] = &[
-    (Broken::Rule(Twin::PiecesNotCounted), true, &["number "], [2, 3, 4]),
-    (Broken::Rule(Twin::OrderNotFollowed), true, &["number "], [2, 3, 4]),
-    (Broken::Rule(Twin::NotEnded), true, &["accounted for", "number ", "was acknowledged"], [1, 2, 3]),
-    (Broken::Rule(Twin::FoundNotFlushed), true, &["accounted for", "number "], [2, 4, 6]),
-    (Broken::Rule(Twin::ThroughNotRaised), true, &["accounted for", "was acknowledged"], [1, 2, 3]),
-    (Broken::Rule(Twin::ThroughNotRaised), false, &["accounted for", "was acknowledged"], [1, 2, 3]),
-    (Broken::Rule(Twin::LivesIgnored), true, &["number ", "accounted for", "two zones"], [1, 2, 3]),
-    (Broken::NewestFirst, false, &["number "], [1, 2, 4]),
-    (Broken::NotVisible, false, &["accounted for", "end mark"], [3, 11, 15]),
-];
-
-#[test]
-fn broken_twins_are_convicted() {
-    for (broken, drops, charges, seeds) in TWINS {
-        for seed in seeds {
-            let (_, violation) = explore(*seed, (Some(*broken), *drops), 6);
-            let violation = violation.unwrap_or_default();
-            let is_charged = charges.iter().any(|charge| violation.contains(charge));
-            assert!(is_charged, "{broken:?} is not convicted by seed {seed}: {violation}");
-        }
-    }
-}
-
-/// Prints the first seeds from `QUIPU_SEED` on that convict each twin, to pin them. None may get away.
-#[test]
-#[ignore = "a search: cargo test -p quipu-parts --test it chain_crash::search -- --ignored --nocapture"]
-fn search() {
-    let first = std::env::var("QUIPU_SEED").map_or(1, |text| text.parse().expect("a number"));
-    for (broken, drops, ..) in TWINS {
-        let mut convictions = 0;
-        for seed in first..first + 30 {
-            let (states, violation) = explore(seed, (Some(*broken), *drops), 6);
-            println!("{broken:?} {drops} {seed}: {violation:?} after {states} states");
-            convictions += u32::from(violation.is_some());
-            if convictions == 4 {
-                break;
-            }
-        }
-        assert!(convictions > 0, "{broken:?} got away");
     }
 }

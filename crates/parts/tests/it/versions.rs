@@ -7,7 +7,9 @@ use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::heap::Reference;
 use quipu_parts::index::Key;
 use quipu_parts::index::masstree::Masstree;
+use quipu_parts::twin::{Twin, leave_out};
 use quipu_parts::versions::{Horizon, Look, Noted, Retired, Snapshot, Snapshots, Version, Versions};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Mutex;
@@ -131,6 +133,50 @@ proptest! {
         retired.defer(&participant.pin());
         prop_assert_eq!(snapshots.oldest(), taken.iter().map(Snapshot::number).min());
     }
+}
+
+/// A reader without a snapshot, while a writer adds a version, makes it visible and purges: at any point of
+/// the read, that is before or behind its look at the visible number. Whether the reader finds the key, which
+/// has a version at all times.
+fn finds_what_is_there_at_all_times(is_before: bool, several: bool) -> bool {
+    let (epochs, snapshots) = (Collector::new(), Snapshots::default());
+    let (reader, writer, table) = (epochs.register(), epochs.register(), table(&epochs));
+    let (name, mut horizon, mut retired) = (name(1), Horizon::default(), Retired::default());
+    let (mut last, visible) = (0, Cell::new(0));
+    let mut write = |guard: &Guard<'_>| {
+        last += 1;
+        snapshots.horizon(|| visible.get(), &mut horizon);
+        let at = (guard, key_of(&name), None);
+        table.insert(at, version(last, false), &horizon, &mut retired, number_of).expect("room");
+        visible.set(last);
+    };
+    // With one version its word is its record's, and with several it leads to an array.
+    (0..if several { 3 } else { 1 }).for_each(|_| write(&writer.pin()));
+    let guard = reader.pin();
+    let mut meanwhile = || (0..3).for_each(|_| write(&writer.pin()));
+    let up_to = || {
+        if is_before {
+            meanwhile();
+        }
+        let number = visible.get();
+        if !is_before {
+            meanwhile();
+        }
+        number
+    };
+    let found = table.get((&guard, key_of(&name), None), up_to, number_of).expect("sound");
+    drop(guard);
+    retired.defer(&writer.pin());
+    found.is_some()
+}
+
+#[test]
+fn a_read_finds_the_versions_before_it_asks_for_the_visible_number() {
+    let cases = [(true, true), (true, false), (false, true), (false, false)];
+    let holds = || cases.map(|(is_before, several)| finds_what_is_there_at_all_times(is_before, several));
+    assert_eq!(holds(), [true; 4]);
+    let _left_out = leave_out(Some(Twin::NumberReadEarly));
+    assert_eq!(holds(), [true, true, false, false], "a purge behind the look takes its version away");
 }
 
 /// However often a key is written, its array stays short where nobody has a snapshot, and with a snapshot it

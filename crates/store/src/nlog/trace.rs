@@ -116,6 +116,7 @@ impl<'h> Levels<'h> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quipu_medium::sim::{Event, Image, Sim, SimArena, SimOptions, Snapshot};
     use quipu_medium::{Pages, Region};
     use quipu_parts::heap::nlog::{Files, NlogSettings};
     use quipu_parts::heap::segments::{LogHeap, Use};
@@ -123,11 +124,16 @@ mod tests {
     use quipu_parts::record::{Certifier, Content, Encoder, RecordView};
     use quipu_parts::space::{FormatOptions, FreeListKind, Space};
     use quipu_parts::twin::{Twin, leave_out};
+    use std::sync::{Arc, Mutex};
 
     const KEY: &[u8] = b"key";
 
     /// Files of two clusters in a pool of their own, for as long as the process lives.
     fn nlog() -> Nlog<'static> {
+        nlog_on(Region::dram(1 << 20, Pages::Ordinary).expect("memory")).0
+    }
+
+    fn nlog_on(region: Region) -> (Nlog<'static>, &'static LogHeap) {
         let options = FormatOptions {
             zone_size: 16 << 10,
             design: 1,
@@ -137,11 +143,10 @@ mod tests {
             secret: [1; 32],
             boot_id: [7; 16],
         };
-        let region = Region::dram(1 << 20, Pages::Ordinary).expect("memory");
         let space = Space::format(region, &options).expect("a new pool");
         let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
         let heap = Box::leak(Box::new(LogHeap::new(space, Certifier::new(&[1; 32]), clock, 2)));
-        Box::leak(Box::new(Files::new(heap, NlogSettings { clusters: 2 }))).of(heap)
+        (Box::leak(Box::new(Files::new(heap, NlogSettings { clusters: 2 }))).of(heap), heap)
     }
 
     /// Writes a value of the key to a cluster, and returns the entry of the record.
@@ -191,5 +196,54 @@ mod tests {
         assert_eq!(levels, [[first], [outside]]);
         let (levels, _, outside) = levels_of(Some(Twin::StoppedInside));
         assert_eq!(levels, [[outside]]);
+    }
+
+    /// The power fails at some operation while the parents of an entry are marked, or when they are. Tells
+    /// whether each image has the marks of all parents that stand before a marked one, and whether all are
+    /// there in the end.
+    fn marks_survive_in_order(rule: Option<Twin>) -> (bool, bool) {
+        let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
+        let ((nlog, heap), mut newest) = (nlog_on(region.clone()), 0);
+        let mut chain: Vec<Entry> = Vec::new();
+        for cluster in [1, 1, 1, 0] {
+            let parent = chain.last().map_or(0, |parent| nlog.parent_word(parent.reference));
+            chain.push(write(nlog, cluster, parent, &mut newest));
+        }
+        let entry = chain.pop().expect("the last one");
+        // A mark changes the first word.
+        let first_words = |region: &Region| -> Vec<u64> {
+            chain.iter().map(|parent| region.load(heap.resolve(parent.reference))).collect()
+        };
+        let unmarked = first_words(&region);
+        let mut levels = Levels::new(nlog, nlog.zone_of(entry.reference));
+        let _left_out = leave_out(rule);
+        levels.trace(entry, KEY);
+        let sim = region.simulator().expect("simulated");
+        let crashes = Arc::new(Mutex::new(Vec::new()));
+        let noted = crashes.clone();
+        let note = move |sim: &Sim, _: Event| noted.lock().expect("no panic").push(sim.snapshot());
+        sim.set_observer(Some(Box::new(note)));
+        levels.carry_out();
+        sim.set_observer(None);
+        let (mut arena, mut is_in_order) = (SimArena::new(), true);
+        let mut marks_of = |snapshot: &Snapshot, image: &Image| {
+            let words = first_words(&arena.boot(snapshot, image, 1));
+            words.iter().zip(&unmarked).map(|(word, before)| word != before).collect::<Vec<_>>()
+        };
+        for crash in crashes.lock().expect("no panic").iter() {
+            for image in crash.images(1, 16) {
+                is_in_order &= marks_of(crash, &image).is_sorted_by_key(|is_marked| !is_marked);
+            }
+        }
+        let end = sim.snapshot();
+        (is_in_order, marks_of(&end, &end.nothing()) == [true; 3])
+    }
+
+    #[test]
+    fn a_crash_leaves_no_mark_of_an_entry_without_those_before_it() {
+        assert_eq!(marks_survive_in_order(None), (true, true));
+        assert_eq!(marks_survive_in_order(Some(Twin::MarkedForwards)), (false, true));
+        assert_eq!(marks_survive_in_order(Some(Twin::MarkedAtOnce)), (false, true));
+        assert_eq!(marks_survive_in_order(Some(Twin::MarksUnfenced)), (false, false));
     }
 }

@@ -4,6 +4,7 @@ use crate::heap::segments::test_heap;
 use crate::heap::segments::{FIRST_RECORD, HIGH_WATER, HeapError, LogHeap, Use};
 use crate::record::{Content, Encoder};
 use crate::space::ZoneId;
+use crate::twin::{Twin, leave_out};
 use quipu_medium::{Durability, MediumKind, Region};
 
 /// Files in a pool of their own, for as long as the process lives.
@@ -179,6 +180,32 @@ fn what_stands_behind_a_hole_is_found_and_nothing_behind_the_high_water() {
     nlog.heap.region().store(start + HIGH_WATER, 99);
     let rest = ('h', (16 << 10) - FIRST_RECORD - 1024 - 128);
     assert_eq!(kinds(nlog, zone), [hole, ('r', 128), rest]);
+}
+
+/// A copy has the number of its original, which is below that of a younger life.
+#[test]
+fn a_copy_behind_a_hole_is_found() {
+    let nlog = nlog();
+    let mut writer = Writer::default();
+    let old = writer.put(nlog, 0, b"key", b"old", 0);
+    let home = nlog.home(0, 1);
+    let lost = nlog.reserve(home, 1000, Use::Move).expect("room");
+    let content = Content::value(b"key", b"old").copy_of(nlog.parent_word(old.reference));
+    let place = nlog.reserve(home, content.record_len(), Use::Move).expect("room");
+    let zone = zone_of(nlog, &place);
+    assert!(zone != nlog.zone_of(old.reference) && old.sequence < nlog.life_of(place.reference()));
+    assert!(place.write(&mut writer.encoder, &content, old.sequence).is_none());
+    let copy = place.reference();
+    place.published();
+    // A crash: nobody covers it.
+    std::mem::forget(lost);
+    let found = |rule| {
+        let _left_out = leave_out(rule);
+        let entries = items(nlog, zone).into_iter().filter_map(|(_, entry)| entry);
+        entries.map(|entry| (entry.reference, entry.is_copy)).collect::<Vec<_>>()
+    };
+    assert_eq!(found(None), [(copy, true)]);
+    assert_eq!(found(Some(Twin::CopiesUnlikely)), []);
 }
 
 #[test]

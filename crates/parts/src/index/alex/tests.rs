@@ -7,6 +7,7 @@ use super::walk::Alex;
 use crate::epoch::{Collector, Guard};
 use crate::index::{Index, Key};
 use crate::sync::atomic::Ordering;
+use crate::twin::{Twin, leave_out};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -159,4 +160,49 @@ fn keys_of_many_distributions_in_many_orders() {
     check("outliers", &mixed((0..n).map(|_| next() >> 26).chain(outliers)));
     check("powers", &mixed((0..n).map(|key| (1 << (key % 64)) + key / 64)));
     check("squares", &mixed((0..n).map(|key| key * key * key)));
+}
+
+/// A few keys come and go in a small leaf, the highest that there can be among them. After each step, the
+/// leaf has its shape, and each key the word that it was given.
+fn check_small(seed: u64) {
+    const KEYS: [u64; 12] = [
+        0,
+        1,
+        7,
+        8,
+        1 << 20,
+        1 << 40,
+        1 << 62,
+        1 << 63,
+        u64::MAX - 1000,
+        u64::MAX - 2,
+        u64::MAX - 1,
+        u64::MAX,
+    ];
+    let (collector, alex, mut next) = (Collector::new(), Alex::tiny(), random(seed));
+    let (participant, mut model) = (collector.register(), BTreeMap::new());
+    for word in 1..100 {
+        let guard = participant.pin();
+        let key = KEYS[next() as usize % KEYS.len()];
+        if next() % 2 == 0 {
+            assert_eq!(put(&alex, &guard, key, word), model.insert(key, word), "{key}");
+        } else {
+            assert_eq!(take(&alex, &guard, key), model.remove(&key), "{key}");
+        }
+        for key in KEYS {
+            assert_eq!(get(&alex, &guard, key), model.get(&key).copied(), "{key}");
+        }
+        let own = |(key, word): (u64, u64)| (key, super::key::own(word));
+        assert!(validate(&alex.tree).1.into_iter().map(own).eq(model.clone()));
+    }
+}
+
+/// The gaps of a leaf have slices that lead a search past them, also behind the highest slice of all.
+#[test]
+fn few_keys_with_the_highest_among_them_come_and_go() {
+    (0..200).for_each(check_small);
+    let _left_out = leave_out(Some(Twin::GapsKeepSlice));
+    let is_convicted = |seed: &u64| std::panic::catch_unwind(|| check_small(*seed)).is_err();
+    let convictions = (0..200).filter(is_convicted).count();
+    assert!(convictions > 20, "{convictions} of 200 seeds see the gaps that keep their slices");
 }
