@@ -8,7 +8,7 @@ use quipu_medium::sim::sched;
 /// Crashes of a crashed pool's successors that are followed.
 pub(super) const DEPTH: u32 = 3;
 
-/// States of a run after which it follows no further crash of a recovery or of work behind one. Each of them may
+/// States of a run after which it follows no further crash of a recovery or of work behind one. Each may
 /// lead to more than one other, and the run would not end.
 pub(super) const MOST_FOLLOWED: usize = 8192;
 
