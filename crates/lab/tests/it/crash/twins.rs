@@ -61,8 +61,6 @@ pub struct Row {
     /// Runs of pools whose records have one size.
     fixed: bool,
     seeds: &'static [u64],
-    /// Tasks that write.
-    threads: usize,
 }
 
 /// The result of a run of a broken store.
@@ -76,9 +74,8 @@ pub struct Trial {
 impl Row {
     /// The store, and the run of this seed.
     pub fn config(&self, seed: u64) -> CrashConfig {
-        let Row { design, broken, threads, .. } = *self;
-        let (runs, twin) = (Some(1), Some(broken));
-        CrashConfig { design, seed, threads, runs, workers: 1, twin, ..CrashConfig::default() }
+        let (design, twin) = (self.design, Some(self.broken));
+        CrashConfig { design, seed, runs: Some(1), workers: 1, twin, ..CrashConfig::default() }
     }
 
     /// Runs one seed.
@@ -121,8 +118,7 @@ impl Row {
 
 /// The table, and a test for each of its rows.
 macro_rules! twins {
-    ($($(#[$doc:meta])* $name:ident: $design:ident, $broken:expr, $charges:expr, $fixed:expr, $seeds:expr
-        $(, threads $threads:literal)?;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $design:ident, $broken:expr, $charges:expr, $fixed:expr, $seeds:expr;)*) => {
         pub const TWINS: &[Row] = &[$(Row {
             name: stringify!($name),
             design: Design::$design,
@@ -130,7 +126,6 @@ macro_rules! twins {
             charges: $charges,
             fixed: $fixed,
             seeds: $seeds,
-            threads: [$($threads,)? 2][0],
         }),*];
         $($(#[$doc])* #[test]
         fn $name() {
@@ -249,22 +244,4 @@ twins! {
     nstore_marked_at_once: NSTORE, Broken::Store(Twin::MarkedAtOnce), &[CAME_BACK], ANY, &[892, 1090, 1639];
     /// A mark that was met may be in a cache alone.
     nstore_mark_not_helped: NSTORE, Broken::Store(Twin::MarkNotHelped), &[CAME_BACK], ANY, &[560, 879, 1004];
-    m3_xp_ended_unseen: XP, Broken::Store(Twin::EndedUnseen), &[""], ANY, &[], threads 3;
-    m3_xp_read_unannounced: XP, Broken::Store(Twin::ReadUnannounced), &[""], ANY, &[], threads 3;
-    m3_xp_number_read_early: XP, Broken::Store(Twin::NumberReadEarly), &[""], ANY, &[], threads 3;
-    m3_xp_copied_released: XP, Broken::Store(Twin::CopiedReleased), &[""], ANY, &[], threads 3;
-    m3_xp_frozen_while_rewritten: XP, Broken::Store(Twin::FrozenWhileRewritten), &[""], ANY, &[], threads 3;
-    m3_xp_retired_in_view: XP, Broken::Store(Twin::RetiredInView), &[""], ANY, &[], threads 3;
-    m3_xp_swept_unawaited: XP, Broken::Store(Twin::SweptUnawaited), &[""], ANY, &[], threads 3;
-    m3_xp_based_while_frozen: XP, Broken::Store(Twin::BasedWhileFrozen), &[""], ANY, &[], threads 3;
-    m3_xp_kept_unawaited: XP, Broken::Store(Twin::KeptUnawaited), &[""], ANY, &[], threads 3;
-    m3_xp_view_taken_early: XP, Broken::Store(Twin::ViewTakenEarly), &[""], ANY, &[], threads 3;
-    m3_xp_deletion_unseen: XP, Broken::Store(Twin::DeletionUnseen), &[""], ANY, &[], threads 3;
-    m3_xp_expired_below_believed: XP, Broken::Store(Twin::ExpiredBelowBelieved), &[""], ANY, &[], threads 3;
-    m3_xp_chunks_not_flushed: XP, Broken::Store(Twin::ChunksNotFlushed), &[""], ANY, &[], threads 3;
-    m3_xp_anchor_not_flushed: XP, Broken::Store(Twin::AnchorNotFlushed), &[""], ANY, &[], threads 3;
-    m3_nstore_copies_unlikely: NSTORE, Broken::Store(Twin::CopiesUnlikely), &[""], ANY, &[], threads 3;
-    m3_nstore_file_freed_early: NSTORE, Broken::Store(Twin::FileFreedEarly), &[""], ANY, &[], threads 3;
-    m3_nstore_original_counts: NSTORE, Broken::Store(Twin::OriginalCounts), &[""], ANY, &[], threads 3;
-    m3_nstore_marks_unfenced: NSTORE, Broken::Store(Twin::MarksUnfenced), &[""], ANY, &[], threads 3;
 }
