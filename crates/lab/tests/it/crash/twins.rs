@@ -61,6 +61,8 @@ pub struct Row {
     /// Runs of pools whose records have one size.
     fixed: bool,
     seeds: &'static [u64],
+    /// Tasks that write; with more than two of them, others clean and dump beside them.
+    threads: usize,
 }
 
 /// The result of a run of a broken store.
@@ -74,8 +76,9 @@ pub struct Trial {
 impl Row {
     /// The store, and the run of this seed.
     pub fn config(&self, seed: u64) -> CrashConfig {
-        let (design, twin) = (self.design, Some(self.broken));
-        CrashConfig { design, seed, runs: Some(1), workers: 1, twin, ..CrashConfig::default() }
+        let Row { design, broken, threads, .. } = *self;
+        let (runs, twin) = (Some(1), Some(broken));
+        CrashConfig { design, seed, threads, runs, workers: 1, twin, ..CrashConfig::default() }
     }
 
     /// Runs one seed.
@@ -118,7 +121,8 @@ impl Row {
 
 /// The table, and a test for each of its rows.
 macro_rules! twins {
-    ($($(#[$doc:meta])* $name:ident: $design:ident, $broken:expr, $charges:expr, $fixed:expr, $seeds:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $design:ident, $broken:expr, $charges:expr, $fixed:expr, $seeds:expr
+        $(, threads $threads:literal)?;)*) => {
         pub const TWINS: &[Row] = &[$(Row {
             name: stringify!($name),
             design: Design::$design,
@@ -126,6 +130,7 @@ macro_rules! twins {
             charges: $charges,
             fixed: $fixed,
             seeds: $seeds,
+            threads: [$($threads,)? 2][0],
         }),*];
         $($(#[$doc])* #[test]
         fn $name() {
@@ -214,6 +219,9 @@ twins! {
     xp_flushed_not_noted: XP, Broken::Store(Twin::FlushedNotNoted), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 8, 13];
     xp_later_merged_alone: XP, Broken::Store(Twin::LaterMergedAlone), &[NOT_FROM_THERE, NOT_HAD], ANY, &[24, 80, 115];
     xp_frozen_early: XP, Broken::Store(Twin::FrozenEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 11, 26];
+    /// Nothing of a frozen layer is being rewritten.
+    xp_frozen_while_rewritten: XP, Broken::Store(Twin::FrozenWhileRewritten), &["a record of a chunk"], ANY,
+        &[30, 32, 62], threads 3;
     xp_deletions_not_dumped: XP, Broken::Store(Twin::DeletionsNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 4, 8];
     xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 7, 8];
     xp_flushed_by_object: XP, Broken::Store(Twin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[4, 11, 20];

@@ -10,7 +10,12 @@ impl Store {
     #[doc(hidden)]
     pub fn work_beside(&self) -> Vec<Box<dyn FnMut()>> {
         let pieces = self.engine.clone().jobs().into_iter().filter(|job| job.name != READER);
-        pieces.map(|Job { mut step, .. }| Box::new(move || drop(step())) as Box<dyn FnMut()>).collect()
+        let piece = |Job { mut step, .. }: Job| {
+            Box::new(move || {
+                step();
+            }) as Box<dyn FnMut()>
+        };
+        pieces.map(piece).collect()
     }
 
     /// The activity of the store at this moment.
