@@ -220,7 +220,7 @@ twins! {
     xp_later_merged_alone: XP, Broken::Store(Twin::LaterMergedAlone), &[NOT_FROM_THERE, NOT_HAD], ANY, &[24, 80, 115];
     xp_frozen_early: XP, Broken::Store(Twin::FrozenEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 11, 26];
     /// Nothing of a frozen layer is being rewritten.
-    xp_frozen_while_rewritten: XP, Broken::Store(Twin::FrozenWhileRewritten), &["a record of a chunk"], ANY,
+    xp_frozen_while_rewritten: XP, Broken::Store(Twin::FrozenWhileRewritten), &[NOT_HAD, "a record of a chunk"], ANY,
         &[30, 32, 62], threads 3;
     xp_deletions_not_dumped: XP, Broken::Store(Twin::DeletionsNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 4, 8];
     xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 7, 8];
