@@ -83,13 +83,17 @@ pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Resu
     std::thread::scope(|scope| {
         let explore = || {
             let mut arena = SimArena::new();
-            while !locked().is_done(states) && !is_late() {
+            while !locked().is_done(states) {
                 let run = next.fetch_add(1, Ordering::Relaxed);
                 if run >= limit {
                     break;
                 }
                 let findings = Run::new(config, &mut arena, config.seed.wrapping_add(run)).explore();
                 locked().add(run, findings, states);
+                // Behind a run, so that there is something to tell.
+                if is_late() {
+                    break;
+                }
             }
         };
         let workers: Vec<_> = (0..config.workers).map(|_| scope.spawn(explore)).collect();

@@ -33,6 +33,12 @@ fn explored(config: CrashConfig) -> (CrashReport, impl Fn(&str, u64, u64)) {
     (report, of_states)
 }
 
+#[test]
+fn an_exploration_without_time_ends_behind_its_first_runs_and_tells_of_them() {
+    let report = run(&CrashConfig { minutes: Some(0), workers: 2, ..CrashConfig::default() });
+    assert!((1..=2).contains(&report.runs) && report.states > 0, "{report:?}");
+}
+
 /// Explores a design, and asks that states of every kind that it has are among those judged.
 fn survives(design: Design) {
     let can = design.can();

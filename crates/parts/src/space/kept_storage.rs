@@ -3,9 +3,9 @@
 //! A file takes storage as it fills, and a disk may be full long before the pool is. On a full disk, a zone
 //! without storage is of no use. So some free zones have storage at all times: a whole zone for compaction,
 //! which then frees other zones with theirs, and the beginning of another zone for deletions. A design whose
-//! compaction moves more at a time [keeps more](Space::keep_zones). A released zone keeps its storage. No
-//! table says which zones have some: the file system is asked, since reserving storage that exists succeeds
-//! on a full disk too.
+//! compaction moves more at a time [keeps more](Space::keep_zones). A released zone keeps its storage, unless
+//! that comes in pages and [is not whole](Space::release_unread_zone). No table says which zones have some:
+//! the file system is asked, since reserving storage that exists succeeds on a full disk too.
 //!
 //! While compaction's zone is in use and no other has storage, a deletion takes its own kept zone or none.
 //! The next zone with storage is compaction's: a deletion that took it would leave nothing that makes room.
@@ -256,12 +256,14 @@ impl Space {
     ///
     /// In a file in memory, storage comes in pages. On a full file system, zones with storage at their
     /// beginning alone would have all of it, and compaction no whole zone. So a zone that cannot have all of
-    /// its storage gives back what it has.
+    /// its storage gives back what it has, and this says so. The caller [renews](Space::renew_storage) what
+    /// is kept then: a put would take the pages otherwise.
     ///
     /// # Panics
     /// As for [`release_zone`](Space::release_zone).
-    pub(crate) fn release_unread_zone(&self, zone: ZoneId) {
+    pub(crate) fn release_unread_zone(&self, zone: ZoneId) -> bool {
         let (region, storage) = (self.region(), &self.zones.storage);
+        // Of all parts: a part on a disk beside one in memory may not have the cleared bit yet.
         let is_in_memory = region.kind() == MediumKind::Dram && region.is_sparse();
         let mut gave_back = false;
         self.release_zone_after(zone, || {
@@ -276,14 +278,11 @@ impl Space {
                 gave_back = region.discard(start, len).is_ok();
             }
         });
-        if gave_back {
-            // A put would take the pages otherwise.
-            self.renew_storage(FOR_A_DELETION);
-        }
+        gave_back
     }
 
-    /// Gives back what was set aside behind the first `from` bytes of a zone only because storage comes in
-    /// [units](quipu_medium::Region::discard_rest). Until the zone is taken again nobody stores to it, except
+    /// Gives back what was set aside [behind](quipu_medium::Region::discard_rest) the first `from` bytes of a
+    /// zone. Until the zone is taken again nobody stores to it, except
     /// to [overwrite](quipu_medium::Region::overwrite) words.
     pub(crate) fn discard_rest(&self, zone: ZoneId, from: u64) {
         // Where the system refuses, the zone has more storage than it needs.

@@ -144,12 +144,9 @@ pub(crate) fn lost_keys<I: Index>(
     let orphans = if holes == Holes::AreLost { &[][..] } else { &findings.orphans };
     for zone in findings.headless.iter().chain(orphans) {
         let start = spine.heap.space().zone_offset(*zone);
-        read(
-            spine,
-            start + FIRST_RECORD,
-            spine.heap.readable_len(*zone).saturating_sub(FIRST_RECORD),
-            &mut legible,
-        );
+        // A zone without data has none at its head either.
+        let len = spine.heap.readable_len(*zone).saturating_sub(FIRST_RECORD);
+        read(spine, start + FIRST_RECORD, len, &mut legible);
     }
     let verdict = |(key, Legible { sequence, is_deletion }): (Vec<u8>, Legible)| {
         let proved = match spine.locate::<false>(guard, spine.key(&key)) {

@@ -65,7 +65,6 @@ pub use layout::{
     ANCHOR_LEN, CHUNK_HEADER, FIRST_CHUNK, MEMTABLE_LEN, RECORD_HEADER, VERSION_FIELD, format_tables,
 };
 pub use log::ChainLog;
-#[doc(hidden)]
 pub use memtable::{ChainHeap, ChainPools, Memtable, Supply};
 pub use recover::{Recovered, RecoveredMemtable, Survey};
 pub use salvage::Hole;

@@ -161,14 +161,17 @@ impl LogHeap {
 
     /// As [`free`](LogHeap::free), if no thread reads even the header of the zone from now on.
     pub fn free_unread(&self, zone: ZoneId) {
-        self.free_and(zone, |space| space.release_unread_zone(zone));
+        // A search for storage is long, so `ending` is free by then.
+        if self.free_and(zone, |space| space.release_unread_zone(zone)) {
+            self.space.renew_storage(1);
+        }
     }
 
-    fn free_and(&self, zone: ZoneId, release: impl FnOnce(&Space)) {
+    fn free_and<R>(&self, zone: ZoneId, release: impl FnOnce(&Space) -> R) -> R {
         let _ends = self.ending.lock();
         self.give_up(zone);
         self.forget(zone);
-        release(&self.space);
+        release(&self.space)
     }
 
     /// The part of [`free`](LogHeap::free) that is in DRAM.

@@ -75,8 +75,8 @@ impl LogHeap {
         }
     }
 
-    /// Gives back storage behind the ends of segments that recovery has sealed, as far as they have it only
-    /// because storage comes in units.
+    /// Gives back [storage behind](quipu_medium::Region::discard_rest) the ends of segments that recovery has
+    /// sealed.
     pub fn discard_rests(&self, sealed: &[(SegmentInfo, u64)]) {
         sealed.iter().for_each(|(info, end)| self.space.discard_rest(info.zone, *end));
     }

@@ -164,8 +164,8 @@ impl<I: Index> Spine<I> {
 
     /// On a full disk, compacts until a zone was given back, which keeps the storage behind it, or until
     /// zones have changed hands: then a segment of the reserve may have been returned. Others may have taken
-    /// either, and get on. The last resort is the rest of the compactor's own segments. Returns `false` if
-    /// nothing can be cleaned. The caller holds no lock.
+    /// either, and get on. When nobody cleans, the rest of the compactor's own segments is left to the write.
+    /// Returns `false` if nothing can be cleaned. The caller holds no lock.
     #[cold]
     pub(in crate::log) fn win_storage_back(&self, purpose: Use) -> Result<bool, Error> {
         let participant = self.epochs.register();
@@ -192,6 +192,7 @@ impl<I: Index> Spine<I> {
             if has_changed() || self.leave_segments(&mut self.all_workers()) {
                 return Ok(true);
             }
+            // Nobody waits for what the compactor itself has: it has left that.
             if self.heap.lends() && patience.lasts() {
                 continue;
             }
