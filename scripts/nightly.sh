@@ -101,7 +101,7 @@ for what in $STEPS; do
     step twins env QUIPU_SEED="$SEED" QUIPU_STATES="$TWIN_STATES" \
       cargo test --release -p quipu-lab --test it -- --ignored --nocapture crash::search
     step "twins of the chain" env QUIPU_SEED="$SEED" \
-      cargo test --release -p quipu-parts --test it -- --ignored --nocapture chain_crash::search
+      cargo test --release -p quipu-parts --test it -- --ignored --nocapture chain_crash::twins::search
     ;;
   # The models are all tests that are built with this flag; in a folder of their own, so that nothing else is built anew.
   loom)

@@ -9,7 +9,7 @@ use quipu_medium::sim::sched;
 pub(super) const DEPTH: u32 = 3;
 
 /// States of a run after which it follows no further crash of a recovery or of work behind one. Each may
-/// lead to more than one other, and the run would not end.
+/// lead to more than one other, and a run of all images would go on for long.
 pub(super) const MOST_FOLLOWED: usize = 8192;
 
 /// Pieces of each kind of work that go on beside the clients, and points of the scheduler after each, since

@@ -37,7 +37,7 @@ fn broken_twins_are_convicted() {
 /// Prints the first seeds from `QUIPU_SEED` on that convict each twin, to pin them: each whose name has
 /// `QUIPU_TWIN` in it. None may get away.
 #[test]
-#[ignore = "a search: cargo test -p quipu-parts --test it twins::search -- --ignored --nocapture"]
+#[ignore = "a search: cargo test -p quipu-parts --test it chain_crash::twins::search -- --ignored --nocapture"]
 fn search() {
     let first = std::env::var("QUIPU_SEED").map_or(1, |text| text.parse().expect("a number"));
     let only = std::env::var("QUIPU_TWIN").unwrap_or_default();
