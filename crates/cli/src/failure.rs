@@ -107,7 +107,7 @@ impl From<RunError> for Failure {
             RunError::Create(error) => error.into(),
             RunError::Setting { .. } => Failure::Usage(text),
             RunError::Store { source, .. } => Failure::new(matches!(source.into(), Failure::Usage(_)), text),
-            RunError::System { .. } => Failure::Problem(text),
+            RunError::System { .. } | RunError::Met { .. } => Failure::Problem(text),
         }
     }
 }

@@ -81,6 +81,17 @@ pub enum RunError {
         /// The store's answer.
         source: Error,
     },
+    /// Calls of threads did not meet.
+    #[error(
+        "only {met} calls met another thread's at their key, of {asked} that were asked for: leave processors \
+         idle, or ask for fewer"
+    )]
+    Met {
+        /// Calls that met.
+        met: u64,
+        /// The number asked for.
+        asked: u64,
+    },
     /// A file or a process could not be handled.
     #[error("{what}: {source}")]
     System {

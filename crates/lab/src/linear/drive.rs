@@ -9,7 +9,8 @@ use super::operation::{Action, Outcome, State};
 use super::record::Log;
 use super::subject::{Subject, Timing};
 use crate::workload::mix;
-use quipu::Error;
+use quipu::designs::Capabilities;
+use quipu::{Error, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,6 +30,11 @@ impl Meeting {
         Meeting { threads, arrived: AtomicUsize::new(0), left: AtomicBool::new(false) }
     }
 
+    /// Whether one of them has left.
+    pub fn is_left(&self) -> bool {
+        self.left.load(Ordering::SeqCst)
+    }
+
     /// Comes to a meeting without waiting for anyone.
     fn pass(&self) {
         self.arrived.fetch_add(1, Ordering::SeqCst);
@@ -38,8 +44,7 @@ impl Meeting {
     fn meet(&self, number: usize) {
         self.pass();
         let mut spins = 0;
-        while self.arrived.load(Ordering::SeqCst) < number * self.threads && !self.left.load(Ordering::SeqCst)
-        {
+        while self.arrived.load(Ordering::SeqCst) < number * self.threads && !self.is_left() {
             // The awaited thread may need this processor. Until that is likely no thread pauses: to be late
             // by the length of a pause is to miss the others' calls.
             spins += 1;
@@ -61,18 +66,39 @@ impl Drop for Leaving<'_> {
 
 /// Kinds of calls, by their weights: a history leans to one side, since rare meetings of two kinds want many
 /// of both.
-const LEANINGS: [[u32; 9]; 5] = [
-    // get, get_many, put, put_many, remove, delete, put_if_absent, swap, update
-    [4, 1, 4, 1, 2, 2, 2, 2, 2],
-    [8, 2, 4, 1, 1, 0, 0, 0, 0],
-    [3, 0, 2, 0, 3, 3, 4, 1, 0],
-    [2, 0, 1, 0, 1, 0, 1, 4, 6],
+type Leaning = [u32; 13];
+
+/// Those that every design has.
+const LEANINGS: [Leaning; 5] = [
+    // get, get_many, put, put_many, remove, delete, put_if_absent, swap, update,
+    // batch, scan, delete_range, snapshot
+    [4, 1, 4, 1, 2, 2, 2, 2, 2, 0, 0, 0, 0],
+    [8, 2, 4, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+    [3, 0, 2, 0, 3, 3, 4, 1, 0, 0, 0, 0, 0],
+    [2, 0, 1, 0, 1, 0, 1, 4, 6, 0, 0, 0, 0],
     // The rush.
-    [6, 0, 9, 0, 0, 1, 0, 0, 0],
+    [6, 0, 9, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
 ];
 
-/// The last leaning, whose threads meet only now and then: in between, one may make several calls during one
-/// of another's.
+/// Those of designs with batches, with an order of keys, and with snapshots and range deletes.
+const BATCHES: Leaning = [4, 2, 2, 0, 1, 1, 0, 1, 1, 6, 0, 0, 0];
+const SCANS: Leaning = [2, 0, 4, 1, 1, 2, 1, 0, 2, 0, 6, 0, 0];
+const RANGES: [Leaning; 2] =
+    [[2, 0, 4, 1, 1, 1, 1, 1, 3, 1, 2, 4, 2], [1, 0, 4, 1, 0, 1, 0, 0, 2, 2, 1, 1, 5]];
+
+/// What a design can have, whose keys have an order or not.
+pub(super) fn leanings(can: &Capabilities, has_order: bool) -> Vec<Leaning> {
+    let mut leanings = LEANINGS.to_vec();
+    leanings.extend(can.batches.then_some(BATCHES));
+    leanings.extend(has_order.then_some(SCANS));
+    if can.tables {
+        leanings.extend(RANGES);
+    }
+    leanings
+}
+
+/// The leaning whose threads meet only now and then: in between, one may make several calls during one of
+/// another's.
 const RUSH: usize = LEANINGS.len() - 1;
 
 /// Calls between two meetings there.
@@ -81,6 +107,7 @@ const RUSHING: usize = 4;
 /// One thread of a lot of histories.
 pub(super) struct Driver<'d> {
     pub meeting: &'d Meeting,
+    pub leanings: &'d [Leaning],
     pub seed: u64,
     pub thread: u64,
     pub keys: u64,
@@ -92,16 +119,18 @@ impl Driver<'_> {
     /// part in.
     pub fn run(
         &self,
-        history: u64,
-        number: usize,
+        store: &Store,
+        (history, number): (u64, usize),
         subject: &mut Subject,
         log: &mut Log<'_>,
     ) -> Result<(), Error> {
         let shared = mix(self.seed ^ mix(history));
-        let leaning = shared as usize % LEANINGS.len();
+        let leaning = shared as usize % self.leanings.len();
         let mut random = SmallRng::seed_from_u64(mix(shared ^ self.thread));
         let first = history * self.keys;
+        let all: &[u64] = &Vec::from_iter(first..first + self.keys);
         let mut last_seen: Vec<State> = vec![None; self.keys as usize];
+        let mut held = None;
         for call in 0..self.calls {
             // One key is hotter than the others.
             let key_number = random.random_range(0..self.keys) * random.random_range(0..2);
@@ -128,15 +157,15 @@ impl Driver<'_> {
             };
             let timing = &Timing { ready: &ready, pause: &pause };
             let seen = &mut last_seen[key_number as usize];
-            let action = match draw(&LEANINGS[leaning], &mut random) {
+            let action = match draw(&self.leanings[leaning], &mut random) {
                 0 => Action::Get,
                 1 => {
-                    log.get_many(subject, &Vec::from_iter(first..first + self.keys), timing)?;
+                    log.get_many(subject, all, timing)?;
                     continue;
                 }
                 2 => Action::Put(value()),
                 3 => {
-                    let pairs = Vec::from_iter((first..first + self.keys).map(|key| (key, value())));
+                    let pairs = Vec::from_iter(all.iter().map(|key| (*key, value())));
                     log.put_many(subject, &pairs, timing)?;
                     continue;
                 }
@@ -144,7 +173,28 @@ impl Driver<'_> {
                 5 => Action::Delete,
                 6 => Action::PutIfAbsent(value()),
                 7 => Action::Swap(*seen, random.random_ratio(3, 4).then(value)),
-                _ => Action::Update(random.random_ratio(4, 5).then(value)),
+                8 => Action::Update(random.random_ratio(4, 5).then(value)),
+                9 => {
+                    let states = all.iter().map(|key| (*key, random.random_ratio(3, 4).then(&mut value)));
+                    log.write(subject, &Vec::from_iter(states), timing)?;
+                    continue;
+                }
+                10 => {
+                    log.scan(subject, (all, random.random_ratio(1, 2)), timing)?;
+                    continue;
+                }
+                11 => {
+                    log.delete_range(subject, all, timing)?;
+                    continue;
+                }
+                _ => {
+                    // What others write meanwhile does not show.
+                    match held.take() {
+                        None => held = Some(log.hold(store, timing)?),
+                        Some(held) => log.look(subject, (&held, all), timing)?,
+                    }
+                    continue;
+                }
             };
             let outcome = log.call(subject, key, action, timing)?;
             *seen = match (action, outcome) {
@@ -153,7 +203,7 @@ impl Driver<'_> {
                 _ => action.written(),
             };
         }
-        Ok(())
+        held.map_or(Ok(()), |held| log.look(subject, (&held, all), &Timing::FREE))
     }
 }
 

@@ -19,6 +19,7 @@ mod config;
 mod contents;
 mod drive;
 mod explore;
+mod lot;
 mod operation;
 mod record;
 mod search;

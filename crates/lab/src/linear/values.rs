@@ -12,9 +12,9 @@ const END: Value = 1 << 56;
 
 const NAME: &str = "knot ";
 
-/// The bytes of key number `key`.
+/// The bytes of key number `key`. They ascend with the numbers.
 pub fn key_bytes(key: u64) -> Vec<u8> {
-    format!("{NAME}{key}").into_bytes()
+    format!("{NAME}{key:08}").into_bytes()
 }
 
 /// The number of the key with these bytes, if it is one of ours.
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn only_names_that_we_give_are_read() {
         assert_eq!(key_number(&key_bytes(12)), Some(12));
-        for foreign in [&b"knot 012"[..], b"knot +1", b"knot", b"", b"llama", b"knot 1 "] {
+        for foreign in [&b"knot 012"[..], b"knot +0000001", b"knot", b"", b"llama", b"knot 00000001 "] {
             assert_eq!(key_number(foreign), None, "{}", foreign.escape_ascii());
         }
     }

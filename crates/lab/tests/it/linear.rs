@@ -11,9 +11,8 @@ use std::sync::{Mutex, PoisonError};
 /// Calls meet only on processors that nobody else keeps busy, so one test runs at a time.
 static PROCESSORS: Mutex<()> = Mutex::new(());
 
-/// Operations during which another thread was at the same key, without which a run proves nothing. There are
-/// several thousand on two idle processors.
-const MET: u64 = 300;
+/// Operations that another thread's at the same key has met: without them a run proves nothing.
+const MET: u64 = 2000;
 
 fn run(config: &LinearConfig) -> LinearReport {
     let _alone = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -22,16 +21,15 @@ fn run(config: &LinearConfig) -> LinearReport {
     report
 }
 
-fn holds(folder: Option<PathBuf>, threads: usize, histories: u64) {
+fn holds(folder: Option<PathBuf>, threads: usize, histories: u64, overlapping: u64) {
     let asked = std::env::var("QUIPU_LINEAR_HISTORIES").ok().and_then(|text| text.parse().ok());
     let histories = asked.unwrap_or(histories);
     for design in Design::ALL {
         let folder = folder.clone();
-        let report =
-            run(&LinearConfig { design: *design, folder, threads, histories, ..LinearConfig::default() });
+        let own = LinearConfig { design: *design, folder, threads, histories, ..LinearConfig::default() };
+        let report = run(&LinearConfig { overlapping, ..own });
         assert_eq!((report.violations, report.undecided), (0, 0), "{:#?}", report.details);
-        assert_eq!(report.histories, histories);
-        assert!(report.overlapping >= MET, "too few calls met: {report:?}");
+        assert!(report.histories >= histories && report.overlapping >= overlapping, "{report:?}");
         // How often puts meet is up to the machine; `elimination.rs` lets them.
         assert!(report.eliminated == 0 || design.can().eliminates, "{report:?}");
     }
@@ -39,18 +37,18 @@ fn holds(folder: Option<PathBuf>, threads: usize, histories: u64) {
 
 #[test]
 fn in_memory() {
-    holds(None, 2, 2000);
+    holds(None, 2, 800, MET);
 }
 
 #[test]
 fn in_memory_with_more_threads_than_processors() {
-    holds(None, 5, 250);
+    holds(None, 5, 200, 300);
 }
 
 #[test]
 fn in_files() {
     let folder = tempfile::tempdir().expect("a folder");
-    holds(Some(folder.path().to_owned()), 2, 1000);
+    holds(Some(folder.path().to_owned()), 2, 800, 300);
     assert_eq!(folder.path().read_dir().expect("it is there").count(), 0, "no pool is left behind");
 }
 
