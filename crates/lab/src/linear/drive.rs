@@ -6,7 +6,7 @@
 //! value and act on it, all within one call of another thread: a faulty elimination fails on such calls.
 
 use super::operation::{Action, Outcome, State};
-use super::record::Log;
+use super::record::{Held, Log};
 use super::subject::{Subject, Timing};
 use crate::workload::mix;
 use quipu::designs::Capabilities;
@@ -104,106 +104,121 @@ const RUSH: usize = LEANINGS.len() - 1;
 /// Calls between two meetings there.
 const RUSHING: usize = 4;
 
-/// One thread of a lot of histories.
+/// What the histories of a lot share.
 pub(super) struct Driver<'d> {
+    pub store: &'d Store,
     pub meeting: &'d Meeting,
     pub leanings: &'d [Leaning],
     pub seed: u64,
-    pub thread: u64,
     pub keys: u64,
     pub calls: usize,
 }
 
-impl Driver<'_> {
-    /// Makes the calls of history number `history`, which is number `number` of those that this thread takes
-    /// part in.
-    pub fn run(
-        &self,
-        store: &Store,
-        (history, number): (u64, usize),
-        subject: &mut Subject,
-        log: &mut Log<'_>,
-    ) -> Result<(), Error> {
-        let shared = mix(self.seed ^ mix(history));
-        let leaning = shared as usize % self.leanings.len();
-        let mut random = SmallRng::seed_from_u64(mix(shared ^ self.thread));
-        let first = history * self.keys;
-        let all: &[u64] = &Vec::from_iter(first..first + self.keys);
-        let mut last_seen: Vec<State> = vec![None; self.keys as usize];
-        let mut held = None;
-        for call in 0..self.calls {
-            // One key is hotter than the others.
-            let key_number = random.random_range(0..self.keys) * random.random_range(0..2);
-            let key = first + key_number;
-            let mut written = (self.thread * self.calls as u64 + call as u64) * self.keys;
-            let mut value = || {
-                written += 1;
-                written
-            };
-            let delay = random.random_range(0..3) * random.random_range(0..100u32);
-            let pauses = random.random_ratio(1, 3);
-            let ready = || {
-                if leaning == RUSH && call % RUSHING != 0 {
-                    return self.meeting.pass();
-                }
-                self.meeting.meet(number * self.calls + call + 1);
-                // Fractions of a microsecond: mistakes hide at every distance between two calls.
-                (0..delay).for_each(|step| _ = std::hint::black_box(step));
-            };
-            let pause = || {
-                if pauses {
-                    std::thread::yield_now();
-                }
-            };
-            let timing = &Timing { ready: &ready, pause: &pause };
-            let seen = &mut last_seen[key_number as usize];
-            let action = match draw(&self.leanings[leaning], &mut random) {
-                0 => Action::Get,
-                1 => {
-                    log.get_many(subject, all, timing)?;
-                    continue;
-                }
-                2 => Action::Put(value()),
-                3 => {
-                    let pairs = Vec::from_iter(all.iter().map(|key| (*key, value())));
-                    log.put_many(subject, &pairs, timing)?;
-                    continue;
-                }
-                4 => Action::Remove,
-                5 => Action::Delete,
-                6 => Action::PutIfAbsent(value()),
-                7 => Action::Swap(*seen, random.random_ratio(3, 4).then(value)),
-                8 => Action::Update(random.random_ratio(4, 5).then(value)),
-                9 => {
-                    let states = all.iter().map(|key| (*key, random.random_ratio(3, 4).then(&mut value)));
-                    log.write(subject, &Vec::from_iter(states), timing)?;
-                    continue;
-                }
-                10 => {
-                    log.scan(subject, (all, random.random_ratio(1, 2)), timing)?;
-                    continue;
-                }
-                11 => {
-                    log.delete_range(subject, all, timing)?;
-                    continue;
-                }
-                _ => {
-                    // What others write meanwhile does not show.
-                    match held.take() {
-                        None => held = Some(log.hold(store, timing)?),
-                        Some(held) => log.look(subject, (&held, all), timing)?,
-                    }
-                    continue;
-                }
-            };
-            let outcome = log.call(subject, key, action, timing)?;
-            *seen = match (action, outcome) {
-                (Action::Get, Outcome::Saw(state)) => state,
-                (Action::PutIfAbsent(_) | Action::Swap(..), Outcome::Did(false)) => *seen,
-                _ => action.written(),
-            };
+/// One thread's part of a history.
+pub(super) struct Course<'d> {
+    driver: &'d Driver<'d>,
+    thread: u64,
+    leaning: usize,
+    random: SmallRng,
+    /// All keys of the history.
+    keys: Vec<u64>,
+    last_seen: Vec<State>,
+    /// A snapshot, which is read some calls later.
+    held: Option<Held>,
+    /// Calls made.
+    made: usize,
+}
+
+impl Course<'_> {
+    /// A thread's part of history number `history`, before its first call.
+    pub fn new<'d>(driver: &'d Driver<'d>, thread: u64, history: u64) -> Course<'d> {
+        let shared = mix(driver.seed ^ mix(history));
+        let first = history * driver.keys;
+        Course {
+            driver,
+            thread,
+            leaning: shared as usize % driver.leanings.len(),
+            random: SmallRng::seed_from_u64(mix(shared ^ thread)),
+            keys: Vec::from_iter(first..first + driver.keys),
+            last_seen: vec![None; driver.keys as usize],
+            held: None,
+            made: 0,
         }
-        held.map_or(Ok(()), |held| log.look(subject, (&held, all), &Timing::FREE))
+    }
+
+    /// Makes the next call; all threads come to meeting number `meeting` for it. Behind the last one it reads
+    /// the snapshot that it still holds, if any.
+    pub fn call(&mut self, meeting: usize, subject: &mut Subject, log: &mut Log<'_>) -> Result<(), Error> {
+        self.draw_call(meeting, subject, log)?;
+        match self.held.take_if(|_| self.made == self.driver.calls) {
+            Some(held) => log.look(subject, (&held, &self.keys), &Timing::FREE),
+            None => Ok(()),
+        }
+    }
+
+    fn draw_call(&mut self, meeting: usize, subject: &mut Subject, log: &mut Log<'_>) -> Result<(), Error> {
+        let Course { driver, leaning, random, keys: all, .. } = self;
+        let (call, rushes) = (self.made, *leaning == RUSH);
+        self.made += 1;
+        // One key is hotter than the others.
+        let key_number = random.random_range(0..driver.keys) * random.random_range(0..2);
+        let mut written = (self.thread * driver.calls as u64 + call as u64) * driver.keys;
+        let mut value = || {
+            written += 1;
+            written
+        };
+        let delay = random.random_range(0..3) * random.random_range(0..100u32);
+        let pauses = random.random_ratio(1, 3);
+        let ready = || {
+            if rushes && call % RUSHING != 0 {
+                return driver.meeting.pass();
+            }
+            driver.meeting.meet(meeting);
+            // Fractions of a microsecond: mistakes hide at every distance between two calls.
+            (0..delay).for_each(|step| _ = std::hint::black_box(step));
+        };
+        let pause = || {
+            if pauses {
+                std::thread::yield_now();
+            }
+        };
+        let timing = &Timing { ready: &ready, pause: &pause };
+        let seen = &mut self.last_seen[key_number as usize];
+        let action = match draw(&driver.leanings[*leaning], random) {
+            0 => Action::Get,
+            1 => return log.get_many(subject, all, timing),
+            2 => Action::Put(value()),
+            3 => {
+                let pairs = Vec::from_iter(all.iter().map(|key| (*key, value())));
+                return log.put_many(subject, &pairs, timing);
+            }
+            4 => Action::Remove,
+            5 => Action::Delete,
+            6 => Action::PutIfAbsent(value()),
+            7 => Action::Swap(*seen, random.random_ratio(3, 4).then(value)),
+            8 => Action::Update(random.random_ratio(4, 5).then(value)),
+            9 => {
+                let states = all.iter().map(|key| (*key, random.random_ratio(3, 4).then(&mut value)));
+                return log.write(subject, &Vec::from_iter(states), timing);
+            }
+            10 => return log.scan(subject, (all, random.random_ratio(1, 2)), timing),
+            11 => return log.delete_range(subject, all, timing),
+            // What others write meanwhile does not show.
+            _ => match self.held.take() {
+                None => {
+                    self.held = Some(log.hold(driver.store, timing)?);
+                    return Ok(());
+                }
+                Some(held) => return log.look(subject, (&held, all), timing),
+            },
+        };
+        let outcome = log.call(subject, all[key_number as usize], action, timing)?;
+        *seen = match (action, outcome) {
+            (Action::Get, Outcome::Saw(state)) => state,
+            (Action::PutIfAbsent(_) | Action::Swap(..), Outcome::Did(false)) => *seen,
+            _ => action.written(),
+        };
+        Ok(())
     }
 }
 

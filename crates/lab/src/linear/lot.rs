@@ -8,7 +8,7 @@
 
 use super::config::LinearConfig;
 use super::contents::prove;
-use super::drive::{Driver, Leaving, Meeting, leanings};
+use super::drive::{Course, Driver, Leaving, Meeting, leanings};
 use super::operation::{Action, Caller, Operation};
 use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
@@ -49,6 +49,8 @@ pub(super) struct Lot<'c> {
     scratch: &'c Path,
     first: u64,
     end: u64,
+    /// The calls of all histories are side by side.
+    is_drawn_out: bool,
     /// Small, so that zones change hands all the time.
     is_small: bool,
     /// Somebody compacts beside the threads.
@@ -72,12 +74,15 @@ impl<'c> Lot<'c> {
         let (number, can) = (first / LOT, config.design.can());
         // Twins of elimination and late puts want stores without an order.
         let is_ordered = can.order_on_request && number % 5 >= 3 && config.twin.is_none();
+        let is_drawn_out = number % 3 == 2;
         Lot {
             config,
             scratch,
             first,
             end,
-            is_small: number % 4 >= 2,
+            is_drawn_out,
+            // Snapshots of many histories would keep all of a small pool.
+            is_small: number % 4 >= 2 && !is_drawn_out,
             compacts: number % 2 == 1,
             has_order: can.ordered || is_ordered,
             has_tables: can.tables && number % 5 < 3,
@@ -157,14 +162,24 @@ impl<'c> Lot<'c> {
         let LinearConfig { design, threads, keys, calls, seed, twin, .. } = *self.config;
         let meeting = &Meeting::new(threads);
         let leanings = &leanings(design.can(), self.has_order);
+        let driver = &Driver { store, meeting, leanings, seed, keys: keys as u64, calls };
         let work = |thread: u64| -> Result<Vec<Operation>, Error> {
             let _leaving = Leaving(meeting);
             let subject = |client| Subject::new(client, twin, seed ^ self.first ^ thread);
             let mut subjects = self.clients(store)?.map(subject);
             let mut log = Log::new(clock, Caller::Thread(thread as u32));
-            let driver = Driver { meeting, leanings, seed, thread, keys: keys as u64, calls };
-            for (number, history) in (self.first..self.end).enumerate() {
-                driver.run(store, (history, number), &mut subjects[history as usize % 2], &mut log)?;
+            let mut courses =
+                Vec::from_iter((self.first..self.end).map(|history| Course::new(driver, thread, history)));
+            // One history behind the other, or all side by side: then all else goes on between their calls.
+            let turns = if self.is_drawn_out { calls } else { 1 };
+            let mut made = 0;
+            for _ in 0..turns {
+                for (course, history) in courses.iter_mut().zip(self.first..) {
+                    for _ in 0..calls / turns {
+                        made += 1;
+                        course.call(made, &mut subjects[history as usize % 2], &mut log)?;
+                    }
+                }
             }
             Ok(log.into_operations())
         };

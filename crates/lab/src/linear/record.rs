@@ -242,7 +242,13 @@ fn in_range(guard: &Guard<'_>, keys: &[u64], is_up: bool) -> Result<Vec<State>, 
         let (name, value) = pair?;
         let at = key_number(&name).and_then(|key| keys.binary_search(&key).ok());
         let follows = match (before, at) {
-            (Some(before), Some(at)) => if is_up { before < at } else { at < before },
+            (Some(before), Some(at)) => {
+                if is_up {
+                    before < at
+                } else {
+                    at < before
+                }
+            }
             (_, at) => at.is_some(),
         };
         let at = at.unwrap_or(0);
