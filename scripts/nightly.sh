@@ -7,7 +7,7 @@
 # states each conviction took.
 #
 #   scripts/nightly.sh                                  # all of it, some hours
-#   STATES=20000 MODELS=loom_ring TWIN_STATES=2000 HISTORIES=200 ROUNDS=2 REOPENINGS=2 VM_ROUNDS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
+#   STATES=20000 MODELS=loom_ring TWIN_STATES=2000 HISTORIES=200 OVERLAPPING=300 ROUNDS=2 REOPENINGS=2 VM_ROUNDS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
 #
 # SEED (default: the date) is where the seeds of this night begin, DESIGNS the designs, MODELS the models of loom, REPORT the file of
 # the report, STEPS the steps: crash twins loom model contract linear kill soak vm.
@@ -18,7 +18,8 @@ night=$(date +%Y%m%d)
 SEED=${SEED:-$((night * 1000))}
 STATES=${STATES:-200000}
 TWIN_STATES=${TWIN_STATES:-3000000}
-HISTORIES=${HISTORIES:-50000}
+HISTORIES=${HISTORIES:-20000}
+OVERLAPPING=${OVERLAPPING:-20000}
 ROUNDS=${ROUNDS:-100}
 REOPENINGS=${REOPENINGS:-100}
 VM_ROUNDS=${VM_ROUNDS:-20}
@@ -122,7 +123,8 @@ for what in $STEPS; do
     step schedules env QUIPU_SCHEDULES="$SCHEDULES" \
       cargo test --release -p quipu-lab --test it -- elimination:: refilled:: repointing::
     for design in $DESIGNS; do
-      step "linear $design" "$quipu" linear --design "$design" --histories "$HISTORIES" --seed "$SEED" --json
+      step "linear $design" "$quipu" linear --design "$design" --histories "$HISTORIES" --overlapping "$OVERLAPPING" \
+        --seed "$SEED" --json
     done
     ;;
   kill)

@@ -12,6 +12,11 @@ pub(super) const DEPTH: u32 = 3;
 /// lead to more than one other, and a run of all images would go on for long.
 pub(super) const MOST_FOLLOWED: usize = 8192;
 
+/// States of a run after which of each moment only so many images are judged, though it was to be all of them: a
+/// run ends within seconds, and so an exploration tells of its other runs.
+const MOST_WHOLE: usize = 16_384;
+const THEN: usize = 4;
+
 /// Pieces of each kind of work that go on beside the clients, and points of the scheduler after each, since
 /// there may have been nothing to do.
 const PIECES_BESIDE: u32 = 48;
@@ -54,6 +59,12 @@ impl Pace {
         };
         Pace { steps, chance, compacting, budget, compactions, points }
     }
+}
+
+/// Images of a moment that are judged behind so many states of a run, of those that were to be; 0 stands for
+/// all.
+pub(super) fn within(budget: usize, states: usize) -> usize {
+    if budget == 0 && states >= MOST_WHOLE { THEN } else { budget }
 }
 
 /// Cleans, dumps or compacts beside the clients, for as long as most runs take.

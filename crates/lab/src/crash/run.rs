@@ -7,7 +7,7 @@ use super::ledger::{Contents, Ledger};
 use super::levels::{Disk, DiskImage, address_of};
 use super::moment::{Label, Point, Points, closed};
 use super::oracle::{Time, ValueId, milliseconds};
-use super::pace::{DEPTH, MOST_FOLLOWED, Pace, work_beside};
+use super::pace::{DEPTH, MOST_FOLLOWED, Pace, within, work_beside};
 use super::perform::perform;
 use super::pool::Pool;
 use super::records::Records;
@@ -302,8 +302,8 @@ impl<'a> Run<'a> {
             points = stay;
         }
         for point in points {
-            let seed = self.random.random();
-            for (i, image) in point.snapshot.images(seed, budget).enumerate() {
+            let budget = within(budget, self.findings.states.len());
+            for (i, image) in point.snapshot.images(self.random.random(), budget).enumerate() {
                 if self.findings.violations.len() >= DETAILS {
                     return;
                 }
