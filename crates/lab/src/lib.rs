@@ -7,11 +7,13 @@
 //! - [`kill`]: acknowledged writes survive `kill -9`, proved on real processes.
 //! - [`soak`]: deletes stay deleted and nothing is lost, over hundreds of reopenings with compaction at work.
 //! - [`linear`]: what real threads were told must fit one order of what they did.
+//! - [`action`]: what a call does to a key, and what it tells, by which histories and crashes are judged.
 //! - [`run`]: what the last three share.
 //! - [`settings`]: settings of designs, where several designs are at hand.
 //! - [`arguments`], [`choice`], [`distinct`], [`size`], [`suggest`]: arguments of command lines.
 //! - [`mod@bench`]: benchmarks that check what they read, and the limits they are compared with.
 
+pub mod action;
 pub mod arguments;
 pub mod bench;
 pub mod choice;

@@ -7,119 +7,14 @@
 //! which operations in flight have taken effect in it. The set stays tiny, since only operations in flight
 //! can be reordered.
 
-pub use crate::linear::Outcome;
-use quipu_medium::sim::START_OF_TIME;
+pub use crate::action::{
+    Action, ChangeId, Outcome, State, Time, Value as ValueId, changed, expiring, expiry, lasting,
+    milliseconds, shown,
+};
 use std::collections::BTreeSet;
-
-/// Names a value. The lower half names its write, the upper half the last change to it in place, 0 if there
-/// was none. Each write and each change has a name of its own, out of the same numbers.
-pub type ValueId = u64;
-
-/// Names a change to a value in place.
-pub type ChangeId = u32;
-
-/// The value that a change in place makes of another: the write that both come from stays.
-pub fn changed(value: ValueId, change: ChangeId) -> ValueId {
-    value & ValueId::from(ChangeId::MAX) | ValueId::from(change) << ChangeId::BITS
-}
-
-/// Where the name of a write says when its value expires, in a field of this many bits.
-const EXPIRY_SHIFT: u32 = 27;
-const EXPIRY_BITS: u32 = 4;
-const EXPIRY_FIELD: ValueId = ((1 << EXPIRY_BITS) - 1) << EXPIRY_SHIFT;
-
-/// Time in steps of the simulated clock, from 0 at its start.
-pub type Time = u64;
-
-/// The last time at which a value may expire.
-pub const LAST_EXPIRY: Time = (1 << EXPIRY_BITS) - 1;
-
-/// Milliseconds of a step.
-const STEP_MS: u64 = 1000;
-
-/// The milliseconds of the clock at this time.
-pub fn milliseconds(time: Time) -> u64 {
-    START_OF_TIME + time * STEP_MS
-}
-
-/// The name of a write whose value expires at this time, 1 or later.
-pub fn expiring(value: ValueId, time: Time) -> ValueId {
-    lasting(value) | time.clamp(1, LAST_EXPIRY) << EXPIRY_SHIFT
-}
-
-/// The name of a write whose value stays.
-pub fn lasting(value: ValueId) -> ValueId {
-    value & !EXPIRY_FIELD
-}
-
-/// When a value expires, if ever.
-pub fn expiry(value: ValueId) -> Option<Time> {
-    let time = (value & EXPIRY_FIELD) >> EXPIRY_SHIFT;
-    (time != 0).then_some(time)
-}
-
-/// State of a key: absent, or a value. A value that has expired is a state of its own, which [shows](shown)
-/// as absent.
-pub type State = Option<ValueId>;
-
-/// The state that a read finds at this time.
-pub fn shown(state: State, now: Time) -> State {
-    state.filter(|value| expiry(*value).is_none_or(|time| time > now))
-}
 
 /// Names an operation within one oracle.
 pub type OpId = u32;
-
-/// The effect of an operation on one key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
-    /// Reads.
-    Get,
-    /// Writes this value.
-    Put(ValueId),
-    /// Deletes, without a look.
-    Delete,
-    /// Writes this value with a time of expiry that has passed.
-    Expire(ValueId),
-    /// Deletes, and tells whether there was a value.
-    Remove,
-    /// Reads and writes this value, with nothing in between.
-    Update(ValueId),
-    /// Writes this value if the key is absent.
-    PutIfAbsent(ValueId),
-    /// Replaces one state by another if it is the present one.
-    Swap(State, State),
-    /// Changes the value in place, if there is one, and tells what it was.
-    Change(ChangeId),
-}
-
-impl Action {
-    /// The state that it writes, if it writes at all.
-    pub(super) fn written(self) -> Option<State> {
-        match self {
-            Action::Get | Action::Change(_) => None,
-            Action::Put(value) | Action::Update(value) | Action::PutIfAbsent(value) => Some(Some(value)),
-            Action::Delete | Action::Expire(_) | Action::Remove => Some(None),
-            Action::Swap(_, new) => Some(new),
-        }
-    }
-
-    /// The state that the action leaves at this time, and its answer.
-    pub(super) fn apply(self, state: State, now: Time) -> (State, Outcome) {
-        let seen = shown(state, now);
-        match self {
-            Action::Get => (state, Outcome::Saw(seen)),
-            Action::Put(value) => (Some(value), Outcome::Done),
-            Action::Delete | Action::Expire(_) => (None, Outcome::Done),
-            Action::Remove => (None, Outcome::Did(seen.is_some())),
-            Action::Update(value) => (Some(value), Outcome::Saw(seen)),
-            Action::PutIfAbsent(value) => (seen.or(Some(value)), Outcome::Did(seen.is_none())),
-            Action::Swap(expected, new) if seen == expected => (new, Outcome::Did(true)),
-            Action::Swap(..) => (state, Outcome::Did(false)),
-            Action::Change(change) => (seen.map(|value| changed(value, change)), Outcome::Saw(seen)),
-        }
-    }
-}
 
 /// One way in which things may have happened so far.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -269,7 +164,7 @@ mod tests {
         assert_eq!(oracle.allowed(), BTreeSet::from([Some(2)]));
         assert!(oracle.respond(2, Outcome::Did(true)));
         oracle.invoke(3, Action::Swap(Some(2), None));
-        oracle.invoke(4, Action::Update(4));
+        oracle.invoke(4, Action::Update(Some(4)));
         assert!(oracle.respond(4, Outcome::Saw(None)));
         assert_eq!(oracle.allowed(), BTreeSet::from([Some(4)]));
         assert!(!oracle.clone().respond(3, Outcome::Did(false)));

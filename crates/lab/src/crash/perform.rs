@@ -191,12 +191,12 @@ fn one(
         }
         Action::Delete => client.delete(&bytes).map(|()| Outcome::Done),
         Action::Remove => client.remove(&bytes).map(Outcome::Did),
-        Action::Update(value) => {
+        Action::Update(new) => {
             let mut seen = Ok(None);
             client
                 .update(&bytes, |old| {
                     seen = records.parse_value(old);
-                    Some(records.value(value))
+                    state_bytes(new)
                 })
                 .and(Ok(Outcome::Saw(seen?)))
         }

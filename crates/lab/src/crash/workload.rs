@@ -77,7 +77,9 @@ impl Step {
         let in_place = design.updates_in_place && records.are_of_one_size();
         let step = if design.large_values { self } else { self.without_large() };
         match step {
-            Step::One(key, Action::Update(value) | Action::Put(value)) if in_place && value % 4 == 1 => {
+            Step::One(key, Action::Update(Some(value)) | Action::Put(value))
+                if in_place && value % 4 == 1 =>
+            {
                 Step::One(key, Action::Change(value as ChangeId))
             }
             Step::One(key, Action::PutIfAbsent(value) | Action::Expire(value))
@@ -103,7 +105,7 @@ impl Step {
         let changed = |action: &mut Action| match action {
             Action::Put(value)
             | Action::Expire(value)
-            | Action::Update(value)
+            | Action::Update(Some(value))
             | Action::PutIfAbsent(value) => {
                 usual(value);
             }
@@ -198,7 +200,7 @@ fn wide(seed: u64, work: &Work) -> Vec<Vec<Step>> {
                 }
                 10 => plan.push(Step::One(key, Action::Remove)),
                 11..15 => plan.push(Step::One(key, Action::Delete)),
-                15 | 16 => plan.push(Step::One(key, Action::Update(value()))),
+                15 | 16 => plan.push(Step::One(key, Action::Update(Some(value())))),
                 17..20 => plan.push(Step::One(key, Action::PutIfAbsent(value()))),
                 20..23 => plan.push(Step::GetMany((key..(key + 4).min(records.keys)).collect())),
                 23 => plan.push(Step::One(key, Action::Get)),
@@ -281,7 +283,7 @@ fn narrow(seed: u64, work: &Work) -> Vec<Vec<Step>> {
                         }
                         6 => Step::One(key, Action::Delete),
                         7 => Step::One(key, Action::Remove),
-                        8 | 9 => Step::One(key, Action::Update(value(random))),
+                        8 | 9 => Step::One(key, Action::Update(Some(value(random)))),
                         10 => Step::One(key, Action::PutIfAbsent(value(random))),
                         11 | 12 => {
                             let expected = written[random.random_range(0..written.len())];

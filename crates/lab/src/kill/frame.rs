@@ -3,7 +3,7 @@
 //! Each is one write of a short line, which a pipe takes whole or not at all, also from several threads and
 //! from a process that is being killed.
 
-use crate::linear::Outcome;
+use crate::action::Outcome;
 use serde::{Deserialize, Serialize};
 
 /// A call that returned.

@@ -1,9 +1,8 @@
 //! The pool of a dead writer, held against its acknowledgements.
 
 use super::plan::Extent;
-use crate::linear::{
-    Action, BUDGET, Caller, Contents, History, Operation, Outcome, Verdict, check, contents, prove,
-};
+use crate::action::{Action, Outcome};
+use crate::linear::{BUDGET, Caller, Contents, History, Operation, Verdict, check, contents, prove};
 use quipu::Store;
 
 /// Judges an open pool: the contents, if nothing is wrong.
@@ -48,7 +47,8 @@ pub(super) fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linear::{Value, encode, key_bytes};
+    use crate::action::Value;
+    use crate::linear::{encode, key_bytes};
     use quipu::{Design, Options};
     use quipu_medium::{Pages, Region};
 

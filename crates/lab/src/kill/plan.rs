@@ -3,7 +3,7 @@
 //! Writer and parent draw the same calls, so the parent knows which call was in flight: the one behind the
 //! last that was acknowledged. That is why no call here depends on what an earlier one returned.
 
-use crate::linear::{Action, Value};
+use crate::action::{Action, Value};
 use crate::workload::mix;
 use quipu::{Client, Design, Error, Store};
 use rand::rngs::SmallRng;
@@ -119,7 +119,7 @@ mod tests {
         let mut values = std::collections::BTreeSet::new();
         for (round, thread) in (0..5).flat_map(|round| (0..3).map(move |thread| (round, thread))) {
             let written =
-                Plan::new(extent, 1, round, thread).take(1000).filter_map(|(_, action)| action.written());
+                Plan::new(extent, 1, round, thread).take(1000).filter_map(|(_, action)| action.written()?);
             for value in written {
                 assert!(values.insert(value), "value {value}");
             }

@@ -130,7 +130,7 @@ pub(super) fn after(
     let mut store = opened.map_err(|error| format!("the pool cannot be opened: {error}"))?;
     let values = judge(&mut store, extent, before, operations)?;
     let shows = |key: &u64, value: Option<u64>| value.is_some() && values.get(key).copied() == value;
-    let arrived = in_flight.iter().filter(|call| shows(&call.key, call.action.written())).count();
+    let arrived = in_flight.iter().filter(|call| shows(&call.key, call.action.written().flatten())).count();
     let level_bytes = store.stats().level_bytes;
     // The next writer finds a pool that was closed, or one that two processes in a row have dropped.
     if told.round.is_multiple_of(2) {

@@ -1,8 +1,9 @@
 //! [`check`]: whether a history is linearizable, and what to show if it is not.
 
-use super::operation::{Operation, State, Value};
+use super::operation::Operation;
 use super::search::{Found, search};
 use super::window::{Window, narrow};
+use crate::action::{State, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 

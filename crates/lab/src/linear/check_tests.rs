@@ -1,7 +1,8 @@
 //! The checker against histories whose verdict is known, and against trying all orders.
 
-use super::operation::{Action, Caller, NOBODYS, Operation, Outcome, State};
+use super::operation::{Caller, Operation};
 use super::{BUDGET, History, Verdict, Violation, check};
+use crate::action::{Action, NOBODYS, Outcome, State};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -164,7 +165,7 @@ fn any_order(left: &[Operation], state: State) -> bool {
     left.iter().all(|operation| operation.returned.is_none())
         || left.iter().enumerate().any(|(number, next)| {
             let in_time = left.iter().all(|other| other.end() >= next.invoked);
-            let (after, outcome) = next.action.apply(state);
+            let (after, outcome) = next.action.apply(state, 0);
             let fits = next.returned.is_none_or(|(_, returned)| returned == outcome);
             in_time && fits && any_order(&[&left[..number], &left[number + 1..]].concat(), after)
         })
@@ -204,7 +205,7 @@ fn any_history(random: &mut SmallRng) -> Vec<Operation> {
     moments.sort_unstable();
     let mut state = None;
     for (_, number) in moments {
-        let (after, outcome) = operations[number].action.apply(state);
+        let (after, outcome) = operations[number].action.apply(state, 0);
         let end = operations[number].end();
         let outcome = match outcome {
             Outcome::Did(did) if random.random_ratio(1, 6) => Outcome::Did(!did),
@@ -231,7 +232,7 @@ fn possible_starts(violation: &Violation, operations: &[Operation]) -> Vec<State
     let earlier = operations.iter().filter(|operation| {
         Some(operation.invoked) <= last && !operation.is_observer() && !inside(operation)
     });
-    let written = earlier.filter_map(|operation| operation.action.written()).map(Some);
+    let written = earlier.filter_map(|operation| operation.action.written());
     written.chain([None]).collect()
 }
 

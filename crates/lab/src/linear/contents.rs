@@ -1,7 +1,7 @@
 //! Everything that a store holds, in the numbers that histories speak of.
 
-use super::operation::{State, Value};
 use super::values::{decode, key_bytes, key_number};
+use crate::action::{State, Value};
 use quipu::{Client, Store};
 use std::collections::BTreeMap;
 

@@ -5,9 +5,9 @@
 //! its processor while it holds its key. In a rush they meet only now and then. One thread may then see a
 //! value and act on it, all within one call of another thread: a faulty elimination fails on such calls.
 
-use super::operation::{Action, Outcome, State};
 use super::record::{Held, Log};
 use super::subject::{Subject, Timing};
+use crate::action::{Action, Outcome, State};
 use crate::workload::mix;
 use quipu::designs::Capabilities;
 use quipu::{Error, Store};
@@ -66,30 +66,32 @@ impl Drop for Leaving<'_> {
 
 /// Kinds of calls, by their weights: a history leans to one side, since rare meetings of two kinds want many
 /// of both.
-type Leaning = [u32; 13];
+type Leaning = [u32; 14];
 
 /// Those that every design has.
 const LEANINGS: [Leaning; 5] = [
     // get, get_many, put, put_many, remove, delete, put_if_absent, swap, update,
-    // batch, scan, delete_range, snapshot
-    [4, 1, 4, 1, 2, 2, 2, 2, 2, 0, 0, 0, 0],
-    [8, 2, 4, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
-    [3, 0, 2, 0, 3, 3, 4, 1, 0, 0, 0, 0, 0],
-    [2, 0, 1, 0, 1, 0, 1, 4, 6, 0, 0, 0, 0],
+    // batch, scan, delete_range, snapshot, put_until a time that has passed
+    [4, 1, 4, 1, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0],
+    [8, 2, 4, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    [3, 0, 2, 0, 3, 3, 4, 1, 0, 0, 0, 0, 0, 0],
+    [2, 0, 1, 0, 1, 0, 1, 4, 6, 0, 0, 0, 0, 0],
     // The rush.
-    [6, 0, 9, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
+    [6, 0, 9, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
 ];
 
-/// Those of designs with batches, with an order of keys, and with snapshots and range deletes.
-const BATCHES: Leaning = [4, 2, 2, 0, 1, 1, 0, 1, 1, 6, 0, 0, 0];
-const SCANS: Leaning = [2, 0, 4, 1, 1, 2, 1, 0, 2, 0, 6, 0, 0];
+/// Those of designs with batches, with expiry, with an order of keys, and with snapshots and range deletes.
+const BATCHES: Leaning = [4, 2, 2, 0, 1, 1, 0, 1, 1, 6, 0, 0, 0, 0];
+const EXPIRY: Leaning = [3, 1, 3, 0, 2, 1, 3, 1, 2, 0, 0, 0, 0, 5];
+const SCANS: Leaning = [2, 0, 4, 1, 1, 2, 1, 0, 2, 0, 6, 0, 0, 0];
 const RANGES: [Leaning; 2] =
-    [[2, 0, 4, 1, 1, 1, 1, 1, 3, 1, 2, 4, 2], [1, 0, 4, 1, 0, 1, 0, 0, 2, 2, 1, 1, 5]];
+    [[2, 0, 4, 1, 1, 1, 1, 1, 3, 1, 2, 4, 2, 0], [1, 0, 4, 1, 0, 1, 0, 0, 2, 2, 1, 1, 5, 0]];
 
 /// What a design can have, whose keys have an order or not.
 pub(super) fn leanings(can: &Capabilities, has_order: bool) -> Vec<Leaning> {
     let mut leanings = LEANINGS.to_vec();
     leanings.extend(can.batches.then_some(BATCHES));
+    leanings.extend(can.expiry.then_some(EXPIRY));
     leanings.extend(has_order.then_some(SCANS));
     if can.tables {
         leanings.extend(RANGES);
@@ -203,6 +205,7 @@ impl Course<'_> {
             }
             10 => return log.scan(subject, (all, random.random_ratio(1, 2)), timing),
             11 => return log.delete_range(subject, all, timing),
+            13 => Action::Expire(value()),
             // What others write meanwhile does not show.
             _ => match self.held.take() {
                 None => {
@@ -216,7 +219,7 @@ impl Course<'_> {
         *seen = match (action, outcome) {
             (Action::Get, Outcome::Saw(state)) => state,
             (Action::PutIfAbsent(_) | Action::Swap(..), Outcome::Did(false)) => *seen,
-            _ => action.written(),
+            _ => action.written().flatten(),
         };
         Ok(())
     }

@@ -9,10 +9,11 @@
 use super::config::LinearConfig;
 use super::contents::prove;
 use super::drive::{Course, Driver, Leaving, Meeting, leanings};
-use super::operation::{Action, Caller, Operation};
+use super::operation::{Caller, Operation};
 use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
 use super::twins::Broken;
+use crate::action::Action;
 use crate::contract::{Ending, Fixture, Medium};
 use crate::run::on_threads;
 use quipu::internals::twin::leave_out;

@@ -35,7 +35,7 @@ pub use check::{BUDGET, History, Verdict, Violation, check};
 pub use config::{LinearConfig, LinearReport};
 pub(crate) use contents::{Contents, contents, prove};
 pub use explore::explore;
-pub use operation::{Action, Caller, NOBODYS, Operation, Outcome, State, Value};
+pub use operation::{Caller, Operation};
 pub use record::{Clock, Log};
 pub(crate) use subject::perform;
 pub use subject::{Subject, Timing};

@@ -6,9 +6,10 @@
 //! may seem to overlap. That hides a violation now and then and never invents one. A clock of the machine
 //! would not have the first property without fences of its own.
 
-use super::operation::{Action, Caller, NOBODYS, Operation, Outcome, State, Value};
+use super::operation::{Caller, Operation};
 use super::subject::{Subject, Timing, perform};
 use super::values::{decode, encode, key_bytes, key_number};
+use crate::action::{Action, NOBODYS, Outcome, State, Value};
 use quipu::{Error, Guard, Snapshot, Store, WriteBatch};
 use std::ops::Bound::Included;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,7 +6,8 @@
 //! in the same way, so no such pair is tried twice. An operation that never returned may be taken like any
 //! other, or be left out.
 
-use super::operation::{Operation, State};
+use super::operation::Operation;
+use crate::action::State;
 use std::collections::{BTreeSet, HashSet};
 
 /// The result of a search.
@@ -99,7 +100,7 @@ fn next(operations: &[Operation], done: &Done, state: State, from: usize) -> Opt
         }
         bound = bound.min(operation.end());
         if number >= from {
-            let (after, outcome) = operation.action.apply(state);
+            let (after, outcome) = operation.action.apply(state, 0);
             if operation.returned.is_none_or(|(_, returned)| returned == outcome) {
                 return Some((number, after));
             }

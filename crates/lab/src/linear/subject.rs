@@ -3,10 +3,10 @@
 //! A broken one breaks one promise now and then, as a real mistake would, to see that the checker notices.
 //! Used by a single thread, and looked at one call at a time, most of its answers are plausible.
 
-use super::operation::{Action, Outcome, State};
 use super::record::Clock;
 use super::twins::{Broken, Lie};
 use super::values::{decode, encode, key_bytes};
+use crate::action::{Action, Outcome, State};
 use quipu::{Client, Error};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -91,6 +91,9 @@ impl Subject {
     }
 }
 
+/// A time that has passed, in milliseconds since 1970.
+const LONG_AGO: u64 = 1;
+
 /// Hooks around a call and within it, to make calls meet.
 #[derive(Clone, Copy)]
 pub struct Timing<'t> {
@@ -118,7 +121,7 @@ pub(crate) fn perform(
     let bytes = |state: State| state.map(|value| encode(key, value));
     let (expected, new) = match action {
         Action::Swap(expected, new) => (bytes(expected), bytes(new)),
-        action => (None, bytes(action.written())),
+        action => (None, bytes(action.written().flatten())),
     };
     let value = new.as_deref().unwrap_or_default();
     let (mut answer, mut read) = (None, None);
@@ -129,6 +132,8 @@ pub(crate) fn perform(
         Action::Put(_) => subject.put(&name, value)?,
         Action::Remove => answer = Some(subject.remove(&name)?),
         Action::Delete => subject.client()?.delete(&name)?,
+        Action::Expire(value) => subject.client()?.put_until(&name, &encode(key, value), LONG_AGO)?,
+        Action::Change(_) => unreachable!("values of histories have no word to change in place"),
         Action::PutIfAbsent(_) => answer = Some(subject.client()?.put_if_absent(&name, value)?),
         Action::Swap(..) => {
             answer = Some(subject.client()?.compare_and_swap(&name, expected.as_deref(), new.as_deref())?)

@@ -4,7 +4,7 @@
 //! whole, and its length follows from its number. So a torn or foreign value, or one of another length, reads
 //! as [`NOBODYS`], which no order of writes explains.
 
-use super::operation::{NOBODYS, Value};
+use crate::action::{NOBODYS, Value};
 use crate::workload::{Values, mix};
 
 /// Values below this are real; above, the bytes of another key might by chance pass for one.

@@ -7,8 +7,9 @@
 //! removed operation. Third, calls that changed nothing go, one by one, if the rest does not need them as
 //! evidence. Calls that did change something stay: without them any later read could be made to look wrong.
 
-use super::operation::{Action, Operation, Outcome, State};
+use super::operation::Operation;
 use super::search::{Found, search};
+use crate::action::{Action, Outcome, State};
 use std::collections::BTreeSet;
 
 /// A part of a key's history that no order explains.
@@ -94,7 +95,7 @@ fn possible_states(past: &[Operation], rest: &[Operation], start: State) -> Vec<
             mentioned.insert(expected);
         }
     }
-    let written = past.iter().filter_map(|operation| operation.action.written()).map(Some);
+    let written = past.iter().filter_map(|operation| operation.action.written());
     let all: BTreeSet<State> = written.chain([start, None]).collect();
     let stranger = all.iter().find(|state| state.is_some() && !mentioned.contains(state)).copied();
     let mut possible: Vec<State> = all.iter().filter(|state| mentioned.contains(state)).copied().collect();

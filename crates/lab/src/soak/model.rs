@@ -1,6 +1,7 @@
 //! The state that every key must have, and the calls that keep it so.
 
-use crate::linear::{Contents, State, Value, decode, encode, key_bytes};
+use crate::action::{State, Value};
+use crate::linear::{Contents, decode, encode, key_bytes};
 use quipu::{Client, Error};
 use rand::RngExt;
 use rand::rngs::SmallRng;

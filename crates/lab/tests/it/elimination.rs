@@ -8,7 +8,8 @@ use crate::shared::schedule;
 use quipu::internals::twin::leave_out;
 use quipu::internals::{Testing, Twin};
 use quipu::{Client, Design, Error, Options, Store};
-use quipu_lab::linear::{Action, Caller, Clock, Log, Operation, Subject, Timing};
+use quipu_lab::action::Action;
+use quipu_lab::linear::{Caller, Clock, Log, Operation, Subject, Timing};
 use quipu_medium::sim::{Event, SimArena};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -58,7 +59,7 @@ fn write(store: &Store, clock: &Clock, number: u64, seed: u64) -> Result<Vec<Ope
             }
         };
         log.call(&mut client, key, action, &Timing::FREE)?;
-        seen = action.written();
+        seen = action.written().flatten();
     }
     Ok(log.into_operations())
 }

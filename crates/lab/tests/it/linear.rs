@@ -105,14 +105,14 @@ fn a_cache_that_is_not_told_of_writes_is_convicted() {
 #[test]
 fn a_cache_that_is_filled_without_the_lock_of_a_key_is_convicted() {
     let (design, twin) = (Design::NSTORE, Some(Broken::Store(Twin::CacheFilledUnlocked)));
-    convict_of(LinearConfig { design, twin, histories: 20_000, ..LinearConfig::default() }, 40, "get, saw");
+    convict_of(LinearConfig { design, twin, histories: 2000, ..LinearConfig::default() }, 400, "get, saw");
 }
 
 /// While it is off, writers pass it by.
 #[test]
 fn a_cache_that_keeps_its_pairs_while_it_is_off_is_convicted() {
     let (design, twin) = (Design::NSTORE, Some(Broken::Store(Twin::CacheNotEmptied)));
-    convict_of(LinearConfig { design, twin, histories: 20_000, ..LinearConfig::default() }, 40, "get, saw");
+    convict_of(LinearConfig { design, twin, histories: 2000, ..LinearConfig::default() }, 400, "get, saw");
 }
 
 /// Two values of one thread's get around a put of its own: the put was eliminated for one that the thread had
@@ -121,5 +121,5 @@ fn a_cache_that_keeps_its_pairs_while_it_is_off_is_convicted() {
 fn elimination_as_published_is_convicted() {
     let (design, twin) = (Design::MPKV, Some(Broken::Store(Twin::SeenWhileOnOffer)));
     // Between the moment at which a write can be seen and its end there is little time for a read and a put.
-    convict_of(LinearConfig { design, twin, histories: 20_000, ..LinearConfig::default() }, 40, "put value");
+    convict_of(LinearConfig { design, twin, histories: 2000, ..LinearConfig::default() }, 400, "put value");
 }

@@ -5,9 +5,8 @@
 
 use quipu::internals::Testing;
 use quipu::{Design, Error, Options, Store};
-use quipu_lab::linear::{
-    Action, BUDGET, Caller, Clock, History, Log, Operation, Subject, Timing, Verdict, check,
-};
+use quipu_lab::action::Action;
+use quipu_lab::linear::{BUDGET, Caller, Clock, History, Log, Operation, Subject, Timing, Verdict, check};
 use quipu_medium::Region;
 use quipu_medium::sim::{SimArena, SimOptions, sched};
 use std::cell::RefCell;
