@@ -147,13 +147,13 @@ impl Ledger {
                 continue;
             };
             let (first, last) = numbers.into_inner();
-            let writes = if call.is_atomic {
-                &call.writes[..]
+            if call.is_atomic {
+                self.order.grant(last, call.writes[..].into());
             } else {
                 let end = (call.granted + (last - first + 1) as usize).min(call.writes.len());
-                &call.writes[std::mem::replace(&mut call.granted, end)..end]
-            };
-            self.order.grant(last, writes.into());
+                let writes = &call.writes[std::mem::replace(&mut call.granted, end)..end];
+                self.order.grant_parts(first..=last, writes.into());
+            }
             call.numbers = Some((call.numbers.map_or(last, |(first, _)| first), last));
         }
     }
@@ -188,7 +188,8 @@ impl Ledger {
             }
             return self.order.acknowledge(last);
         }
-        let cuts = self.order.cuts(least);
+        // A moment of a whole table is a cut.
+        let cuts = if at_once { self.order.cuts(least) } else { self.order.looks(least) };
         let explains = |cut: u64, (action, outcome): &(&(Place, Action), &Outcome)| {
             self.order.explains(cut, **action, **outcome, false, times.clone())
         };

@@ -4,6 +4,10 @@
 //! it, over all tables, and of no other. The state that is found after a crash must be that at one cut. This
 //! cut is no lower than any number that was acknowledged, and than what any reader has seen.
 //!
+//! Pairs of one call that need not stay together may be one item. A crash leaves it wholly or not at all; a
+//! reader may have seen a key between two of its puts, since it looks at the key first and at the visible number
+//! then.
+//!
 //! Tables come and go beside that order. One that is being created or dropped may be there or not; if it is
 //! there, all of it is.
 
@@ -47,6 +51,8 @@ pub struct Order {
     base: BTreeMap<Place, State>,
     /// The items by their last numbers.
     items: BTreeMap<u64, Rc<[Write]>>,
+    /// The first numbers of those that readers may see in part, by their last ones. Each write has a number.
+    parts: BTreeMap<u64, u64>,
     least: u64,
     tables: Vec<Fate>,
 }
@@ -82,9 +88,26 @@ impl Order {
         self.items.insert(last, writes);
     }
 
-    /// All items up to this number were acknowledged or seen.
+    /// The same of an item with these numbers, which readers may see in part.
+    pub fn grant_parts(&mut self, numbers: RangeInclusive<u64>, writes: Rc<[Write]>) {
+        let (first, last) = numbers.into_inner();
+        self.parts.insert(last, first);
+        self.grant(last, writes);
+    }
+
+    /// All items up to this number were acknowledged or seen, wholly or in part.
     pub fn acknowledge(&mut self, number: u64) {
-        self.least = self.least.max(number);
+        let item = if self.part(number).is_empty() { None } else { self.items.range(number..).next() };
+        self.least = self.least.max(item.map_or(number, |(last, _)| *last));
+    }
+
+    /// The writes of an item up to a number that stands within it.
+    fn part(&self, number: u64) -> &[Write] {
+        let Some((last, writes)) = self.items.range(number + 1..).next() else { return &[] };
+        match self.parts.get(last) {
+            Some(first) if *first <= number => &writes[..writes.len().min((number - first + 1) as usize)],
+            _ => &[],
+        }
     }
 
     /// All items up to it must survive.
@@ -97,10 +120,18 @@ impl Order {
         self.items.range(since + 1..).map(|(last, _)| *last).chain([since]).collect()
     }
 
-    /// The state of a key at a cut.
+    /// All that a reader of one key may have seen from a number on: the cuts, and the numbers within items.
+    pub fn looks(&self, since: u64) -> BTreeSet<u64> {
+        let within = |(last, first): (&u64, &u64)| since.max(*first)..*last;
+        self.cuts(since).into_iter().chain(self.parts.range(since + 1..).flat_map(within)).collect()
+    }
+
+    /// The state of a key at a cut, or at a number within an item.
     pub fn state(&self, place: Place, cut: u64) -> State {
-        let of_place = |writes: &Rc<[Write]>| writes.iter().rev().find(|write| write.0 == place).copied();
-        let newest = self.items.range(..=cut).rev().find_map(|(_, writes)| of_place(writes));
+        let of_place = |writes: &[Write]| writes.iter().rev().find(|write| write.0 == place).copied();
+        let whole = self.items.range(..=cut).rev();
+        let newest =
+            of_place(self.part(cut)).or_else(|| whole.map(|(_, writes)| of_place(writes)).find_map(|it| it));
         newest.map_or_else(|| self.base.get(&place).copied().flatten(), |(_, state)| state)
     }
 

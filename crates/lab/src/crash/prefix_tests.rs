@@ -112,3 +112,23 @@ fn readers_have_seen_cuts_that_show_what_they_saw() {
     assert!(!order.explains(7, swap, Outcome::Did(true), true, 0..=0));
     assert!(order.explains(7, swap, Outcome::Did(false), false, 0..=0));
 }
+
+/// One call puts one key three times, as one item.
+#[test]
+fn a_reader_may_see_a_key_between_two_puts_of_an_item_and_a_crash_may_not() {
+    let mut order = Order::new(&found(1, &[]));
+    let put = |value| (at(0, 0), Some(value));
+    order.grant_parts(4..=6, Rc::new([put(1), put(2), put(3)]));
+    order.grant(7, Rc::new([(at(0, 1), Some(4))]));
+    assert_eq!(order.looks(0), BTreeSet::from([0, 4, 5, 6, 7]));
+    assert_eq!(order.cuts(0), BTreeSet::from([0, 6, 7]));
+    assert_eq!(
+        [3, 4, 5, 6, 7].map(|number| order.state(at(0, 0), number)),
+        [None, Some(1), Some(2), Some(3), Some(3)]
+    );
+    convicted(&order, 1, &[put(2)], "found Some(2)");
+    order.acknowledge(4);
+    assert_eq!(order.least(), 6);
+    convicted(&order, 1, &[], "acknowledged or seen");
+    assert_eq!(order.judge(&found(1, &[put(3)]), 0), Ok(6));
+}
