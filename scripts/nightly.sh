@@ -89,7 +89,7 @@ PY
 }
 
 crash() {
-  "$quipu" crash --design "$1" --states "$STATES" --seed "$SEED" --json && reached
+  "$quipu" crash --design "$1" --threads "$2" --states "$STATES" --seed "$SEED" --json && reached
 }
 
 cargo build --release -p quipu-cli || exit 1
@@ -99,7 +99,12 @@ DESIGNS=${DESIGNS:-$("$quipu" designs --json | python3 -c 'import json, sys; pri
 
 for what in $STEPS; do
   case $what in
-  crash) for design in $DESIGNS; do step "crash $design" crash "$design"; done ;;
+  # With three, work beside the clients is a task as well.
+  crash)
+    for design in $DESIGNS; do
+      for threads in 2 3; do step "crash $design, $threads threads" crash "$design" "$threads"; done
+    done
+    ;;
   twins)
     step twins env QUIPU_SEED="$SEED" QUIPU_STATES="$TWIN_STATES" \
       cargo test --release -p quipu-lab --test it -- --ignored --nocapture crash::search
