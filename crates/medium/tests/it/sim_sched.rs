@@ -1,6 +1,6 @@
 //! The scheduler of simulated runs: determinism, joining, and the ways a run can fail.
 
-use quipu_medium::sim::sched::{self, RunError, RunOptions};
+use quipu_medium::sim::sched::{self, RunError, RunOptions, Switch};
 use quipu_medium::sim::{EventKind, SimOptions};
 use quipu_medium::{LINE, Region};
 use std::cell::{Cell, RefCell};
@@ -46,6 +46,42 @@ fn seeds_explore_different_interleavings() {
     assert!(results.len() > 10, "only {results:?}");
     let traces: std::collections::HashSet<_> = (0..60).map(|seed| race(seed).0).collect();
     assert!(traces.len() > 40, "only {} traces", traces.len());
+}
+
+/// The order in which tasks, each of three steps, take them with these switches.
+fn order(tasks: u32, switches: &[(u64, u64)]) -> Vec<u32> {
+    let order = RefCell::new(Vec::new());
+    let task = || {
+        for _ in 0..3 {
+            sched::point();
+            order.borrow_mut().push(sched::task_id());
+        }
+    };
+    let switches: Vec<_> = switches.iter().map(|(after, to)| Switch { after: *after, to: *to }).collect();
+    let tasks = (0..tasks).map(|_| Box::new(task) as Task).collect();
+    sched::run_switched(RunOptions::default(), Box::new(switches.into_iter()), tasks).expect("no failure");
+    order.into_inner()
+}
+
+#[test]
+fn tasks_switch_where_they_are_told_to_and_nowhere_else() {
+    assert_eq!(order(2, &[]), [1, 1, 1, 2, 2, 2]);
+    assert_eq!(order(2, &[(2, 0), (2, 7)]), [1, 2, 1, 1, 2, 2]);
+    assert_eq!(order(3, &[(1, 1)]), [3, 3, 3, 1, 1, 1, 2, 2, 2]);
+    assert_eq!(order(3, &[(1, 0), (1, 0), (1, 0)])[..3], [1, 1, 1]);
+}
+
+#[test]
+fn a_task_that_looks_again_and_again_lets_others_run_without_a_switch() {
+    let is_set = Cell::new(false);
+    let waits = || {
+        while !is_set.get() {
+            sched::point();
+        }
+    };
+    let sets = || is_set.set(true);
+    let tasks: Vec<Task> = vec![Box::new(waits), Box::new(sets)];
+    assert_eq!(sched::run_switched(RunOptions::default(), Box::new(std::iter::empty()), tasks), Ok(()));
 }
 
 #[test]

@@ -18,11 +18,13 @@ mod policy;
 mod run;
 
 pub use marks::{is_marked, is_marked_as, marked};
+pub use policy::{Switch, Switches};
 pub use run::{RunError, RunOptions};
 
 pub(crate) use run::{Access, Identity};
 
 use marks::Marks;
+use policy::Policy;
 use run::Run;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -108,8 +110,25 @@ pub fn run(seed: u64, tasks: Vec<Box<dyn FnOnce() + '_>>) -> Result<(), RunError
 /// # Errors
 /// As for [`run`].
 pub fn run_with(options: RunOptions, tasks: Vec<Box<dyn FnOnce() + '_>>) -> Result<(), RunError> {
+    drive(options, Policy::new(options.seed), tasks)
+}
+
+/// [`run_with`], with these interruptions in place of those that a seed draws. Otherwise a task runs until it
+/// ends or waits, or its long turn is over; then the one behind it runs.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_switched(
+    options: RunOptions,
+    switches: Switches<'static>,
+    tasks: Vec<Box<dyn FnOnce() + '_>>,
+) -> Result<(), RunError> {
+    drive(options, Policy::given(switches), tasks)
+}
+
+fn drive(options: RunOptions, policy: Policy, tasks: Vec<Box<dyn FnOnce() + '_>>) -> Result<(), RunError> {
     assert!(CURRENT.get().is_null(), "a run inside a run; use join_all");
-    let run = Run::new(options);
+    let run = Run::new(options, policy);
     run.spawn(tasks, None);
     let _inside = Inside::enter(&run);
     let result = run.drive();

@@ -4,9 +4,29 @@
 //! between one half and one sixty-fourth. The other half run by priority and change one now and then. That
 //! reaches races in which one task stands still for long while another goes far (after Burckhardt et al., "A
 //! Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS'10).
+//!
+//! A run may also follow [`Switch`]es that it is given one by one. A tool that looks for the shortest
+//! schedule with some effect changes them from run to run.
 
 use super::run::Access;
 use crate::sim::random::Random;
+
+/// An interruption of the running task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// Switch points that the running task passes before, loads not counted.
+    pub after: u64,
+    /// The task that runs next, counted from the running one on among those that can; 0 is the first behind
+    /// it.
+    pub to: u64,
+}
+
+/// The interruptions of a run, in their order.
+pub type Switches<'s> = Box<dyn Iterator<Item = Switch> + 's>;
+
+/// Switch points after which a task is interrupted when no switches are left: it may wait for another one by
+/// looking again and again.
+const TURN: u64 = 1 << 12;
 
 enum Kind {
     /// Switch with a chance of one in `mask + 1`, to any other task. Loads are many and rarely matter.
@@ -14,6 +34,8 @@ enum Kind {
     /// The ready task of highest priority runs; with a chance of one in `mask + 1` it falls behind all
     /// others.
     Priorities { mask: u64 },
+    /// The next switch happens when the running task has passed so many more points.
+    Given { switches: Switches<'static>, next: Switch },
 }
 
 /// Draws the schedule of one run.
@@ -39,6 +61,13 @@ impl Policy {
         Policy { random, kind, priorities: Vec::new(), lowest: 0 }
     }
 
+    /// The schedule with these interruptions.
+    pub(super) fn given(mut switches: Switches<'static>) -> Policy {
+        let next = following(&mut switches);
+        let kind = Kind::Given { switches, next };
+        Policy { random: Random::new(0), kind, priorities: Vec::new(), lowest: 0 }
+    }
+
     /// Notes a new task.
     pub(super) fn add(&mut self) {
         let priority = (self.random.next() >> 2) as i64;
@@ -48,6 +77,11 @@ impl Policy {
     /// Whether the running task is to be interrupted here.
     #[inline]
     pub(super) fn interrupts(&mut self, running: usize, access: Access) -> bool {
+        if let Kind::Given { next, .. } = &mut self.kind {
+            let counts = access != Access::Load;
+            next.after = next.after.saturating_sub(counts as u64);
+            return counts && next.after == 0;
+        }
         let drawn = self.random.next();
         match self.kind {
             Kind::Walk { store_mask, load_mask } => {
@@ -60,6 +94,7 @@ impl Policy {
                 }
                 falls
             }
+            Kind::Given { .. } => unreachable!("answered above"),
         }
     }
 
@@ -75,7 +110,7 @@ impl Policy {
         if let [only] = ready {
             return *only;
         }
-        match self.kind {
+        match &mut self.kind {
             Kind::Walk { .. } => loop {
                 let chosen = ready[self.random.below(ready.len() as u64) as usize];
                 if Some(chosen) != but {
@@ -86,6 +121,25 @@ impl Policy {
                 .iter()
                 .max_by_key(|task| self.priorities[**task])
                 .expect("a run without a ready task is over"),
+            Kind::Given { switches, next } => {
+                // A task that ends or waits gives way to the next one, and is no switch.
+                let is_due = but.is_some() && next.after == 0;
+                let to = if is_due { next.to } else { 0 };
+                if is_due {
+                    *next = following(switches);
+                }
+                let behind = |task: usize| (but.is_some_and(|but| task <= but), task);
+                let mut others: Vec<usize> =
+                    ready.iter().copied().filter(|task| Some(*task) != but).collect();
+                others.sort_unstable_by_key(|task| behind(*task));
+                others[(to % others.len() as u64) as usize]
+            }
         }
     }
+}
+
+/// The next of these switches; a task's turn ends also when there are none.
+fn following(switches: &mut Switches<'static>) -> Switch {
+    let Switch { after, to } = switches.next().unwrap_or(Switch { after: TURN, to: 0 });
+    Switch { after: after.max(1), to }
 }

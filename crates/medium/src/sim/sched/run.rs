@@ -143,14 +143,14 @@ fn keep(stack: DefaultStack) {
 }
 
 impl Run {
-    pub(super) fn new(options: RunOptions) -> Run {
+    pub(super) fn new(options: RunOptions, policy: Policy) -> Run {
         static IDS: AtomicU64 = AtomicU64::new(1);
         Run {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             options,
             tasks: RefCell::new(Vec::new()),
             ready: RefCell::new(Vec::new()),
-            policy: RefCell::new(Policy::new(options.seed)),
+            policy: RefCell::new(policy),
             running: Cell::new(0),
             yielder: Cell::new(std::ptr::null()),
             next: Cell::new(0),
