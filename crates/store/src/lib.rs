@@ -65,6 +65,7 @@ pub use types::table::{Table, TableStats};
 /// For the tools that prove and measure the store: not part of the interface, and free to change.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::engine::heard::{Answer, Call, Listener};
     pub use crate::options::{CacheSize, Granted, Merging, OrderedIndex, TestForest, Testing};
     pub use crate::points::checkpoint::checkpoint_tables;
     pub use crate::settings::files::{EntryForm, FileSettings};

@@ -3,6 +3,7 @@
 //! A walk implements both, and its types end here: everything below is compiled for its parts. A method that
 //! only some walks have refuses by default.
 
+pub(crate) mod heard;
 pub(crate) mod site;
 #[cfg(test)]
 pub(crate) mod toy;
@@ -394,6 +395,11 @@ pub(crate) struct Head {
 
 /// A decision about a key, made while it is locked.
 pub(crate) trait Decide {
+    /// The name of the call that asks for it, for those who [hear](heard) of calls.
+    fn name(&self) -> &'static str {
+        "update"
+    }
+
     /// Whether the decision reads the value; if not, the value may be shown empty.
     fn needs_value(&self) -> bool {
         false

@@ -3,6 +3,7 @@
 mod examples;
 mod full_pool;
 mod guide;
+mod heard;
 mod parts;
 mod refused;
 mod settings;

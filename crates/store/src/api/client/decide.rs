@@ -143,7 +143,10 @@ impl Client {
     /// ```
     pub fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let accepts = |old: Option<Entry<'_>>| old.is_none();
-        self.put_if(key, PutIf { accepts, needs_value: false, new: Some(value), done: false })
+        self.put_if(
+            key,
+            PutIf { name: "put_if_absent", accepts, needs_value: false, new: Some(value), done: false },
+        )
     }
 
     /// Puts `value` if the [version](Client::version) of `key` is `expected`, and tells whether it did.
@@ -156,7 +159,10 @@ impl Client {
             return Err(Error::Unsupported { what: "versions" });
         }
         let accepts = |old: Option<Entry<'_>>| old.and_then(|old| old.version) == expected;
-        self.put_if(key, PutIf { accepts, needs_value: false, new: Some(value), done: false })
+        self.put_if(
+            key,
+            PutIf { name: "put_if_version", accepts, needs_value: false, new: Some(value), done: false },
+        )
     }
 
     /// Gives `key` the value `new` if its value is `expected`, and tells whether it did. `None` stands for
@@ -181,7 +187,7 @@ impl Client {
         new: Option<&[u8]>,
     ) -> Result<bool, Error> {
         let accepts = |old: Option<Entry<'_>>| old.map(|old| old.value) == expected;
-        self.put_if(key, PutIf { accepts, needs_value: true, new, done: false })
+        self.put_if(key, PutIf { name: "compare_and_swap", accepts, needs_value: true, new, done: false })
     }
 
     /// Changes eight bytes of a value in place, durably and atomically: the little-endian number at offset
@@ -244,6 +250,10 @@ struct UpdateWith<F> {
 }
 
 impl<F: FnMut(Option<Entry<'_>>) -> Change<'_>> Decide for UpdateWith<F> {
+    fn name(&self) -> &'static str {
+        "update_with"
+    }
+
     fn needs_value(&self) -> bool {
         true
     }
@@ -262,6 +272,7 @@ impl<F: FnMut(Option<Entry<'_>>) -> Change<'_>> Decide for UpdateWith<F> {
 
 /// Puts or deletes a key if its present value is accepted, and tells whether it did.
 struct PutIf<'v, F> {
+    name: &'static str,
     accepts: F,
     needs_value: bool,
     new: Option<&'v [u8]>,
@@ -269,6 +280,10 @@ struct PutIf<'v, F> {
 }
 
 impl<F: FnMut(Option<Entry<'_>>) -> bool> Decide for PutIf<'_, F> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
     fn needs_value(&self) -> bool {
         self.needs_value
     }

@@ -2,7 +2,9 @@
 
 use super::Store;
 use crate::background::{Job, READER};
+use crate::engine::heard::{Heard, Listener};
 use crate::types::stats::Activity;
+use std::sync::Arc;
 
 impl Store {
     /// The work that goes on beside the clients, a piece at a call, for a scheduler that has no threads for
@@ -16,6 +18,13 @@ impl Store {
             }) as Box<dyn FnMut()>
         };
         pieces.map(piece).collect()
+    }
+
+    /// The same store, whose calls are heard from now on. It has no clients yet, and no threads.
+    #[doc(hidden)]
+    pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Store {
+        self.engine = Arc::new(Heard { engine: self.engine.clone(), listener });
+        self
     }
 
     /// The activity of the store at this moment.
