@@ -104,6 +104,8 @@ for what in $STEPS; do
     for design in $DESIGNS; do
       for threads in 2 3; do step "crash $design, $threads threads" crash "$design" "$threads"; done
     done
+    step "crash of programs" env QUIPU_SEED="$SEED" QUIPU_STATES="$((STATES / 10))" \
+      cargo test --release -p quipu-crashtest --test it -- --ignored soak::
     ;;
   twins)
     step twins env QUIPU_SEED="$SEED" QUIPU_STATES="$TWIN_STATES" \

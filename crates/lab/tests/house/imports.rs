@@ -13,6 +13,7 @@ pub const CRATES: &[(&str, &str, &[&str])] = &[
     ("medium", "quipu-medium", &[]),
     ("parts", "quipu-parts", &["medium"]),
     ("store", "quipu", &["medium", "parts"]),
+    ("crashtest", "quipu-crashtest", &["medium", "store"]),
     ("lab", "quipu-lab", &["medium", "parts", "store"]),
     ("cli", "quipu-cli", &["medium", "lab", "store"]),
     ("rivals", "quipu-rivals", &["medium", "lab", "store"]),

@@ -2,7 +2,7 @@
 //! sees.
 
 /// The crates (their folders) that a registry may get. All others say that they stay here.
-pub const PUBLISHED: &[&str] = &["medium", "parts", "store"];
+pub const PUBLISHED: &[&str] = &["medium", "parts", "store", "crashtest"];
 
 /// Fields that a registry shows, or that choose the files of a package.
 const FIELDS: &[&str] = &[

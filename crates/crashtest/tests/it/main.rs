@@ -1,0 +1,9 @@
+//! Tests of crash tests: programs with a fault that must be found, and without one that must hold.
+
+mod counter;
+mod order;
+mod page;
+mod refusals;
+mod soak;
+mod starts;
+mod worlds;
