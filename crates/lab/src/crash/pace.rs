@@ -12,8 +12,8 @@ pub(super) const DEPTH: u32 = 3;
 /// lead to more than one other, and a run of all images would go on for long.
 pub(super) const MOST_FOLLOWED: usize = 8192;
 
-/// States of a run after which of each moment only so many images are judged, though it was to be all of them: a
-/// run ends within seconds, and so an exploration tells of its other runs.
+/// States of a run of all images after which it judges only so many of each moment. So a run ends within
+/// seconds.
 const MOST_WHOLE: usize = 16_384;
 const THEN: usize = 4;
 

@@ -4,8 +4,8 @@
 //! it, over all tables, and of no other. The state that is found after a crash must be that at one cut. This
 //! cut is no lower than any number that was acknowledged, and than what any reader has seen.
 //!
-//! Pairs of one call that need not stay together may be one item. A crash leaves it wholly or not at all; a
-//! reader may have seen a key between two of its puts, since it looks at the key first and at the visible number
+//! Pairs of one call that need not stay together may be one item. A crash leaves it wholly or not at all. A
+//! reader may have seen a key between two of its puts: it looks at the key first, and at the visible number
 //! then.
 //!
 //! Tables come and go beside that order. One that is being created or dropped may be there or not; if it is

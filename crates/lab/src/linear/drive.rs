@@ -87,7 +87,7 @@ const SCANS: Leaning = [2, 0, 4, 1, 1, 2, 1, 0, 2, 0, 6, 0, 0, 0];
 const RANGES: [Leaning; 2] =
     [[2, 0, 4, 1, 1, 1, 1, 1, 3, 1, 2, 4, 2, 0], [1, 0, 4, 1, 0, 1, 0, 0, 2, 2, 1, 1, 5, 0]];
 
-/// What a design can have, whose keys have an order or not.
+/// The leanings of histories of a design, whose keys have an order or not.
 pub(super) fn leanings(can: &Capabilities, has_order: bool) -> Vec<Leaning> {
     let mut leanings = LEANINGS.to_vec();
     leanings.extend(can.batches.then_some(BATCHES));
@@ -106,7 +106,7 @@ const RUSH: usize = LEANINGS.len() - 1;
 /// Calls between two meetings there.
 const RUSHING: usize = 4;
 
-/// What the histories of a lot share.
+/// The common parts of all histories of a lot.
 pub(super) struct Driver<'d> {
     pub store: &'d Store,
     pub meeting: &'d Meeting,
@@ -206,7 +206,7 @@ impl Course<'_> {
             10 => return log.scan(subject, (all, random.random_ratio(1, 2)), timing),
             11 => return log.delete_range(subject, all, timing),
             13 => Action::Expire(value()),
-            // What others write meanwhile does not show.
+            // Writes of others meanwhile do not show.
             _ => match self.held.take() {
                 None => {
                     self.held = Some(log.hold(driver.store, timing)?);

@@ -13,8 +13,8 @@ const DETAILS: usize = 10;
 /// Histories, times those that were asked for, after which so many calls as were asked for will never meet.
 const PATIENCE: u64 = 50;
 
-/// Makes and judges the histories, and further ones until as many calls have met as were asked for. `progress`
-/// is told how many are done.
+/// Makes and judges the histories, and further ones until as many calls have met as were asked for.
+/// `progress` is told how many are done.
 ///
 /// # Errors
 /// Impossible settings, calls on the store that fail, and calls that do not meet.

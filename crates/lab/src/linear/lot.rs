@@ -1,10 +1,11 @@
 //! [`Lot`]: histories that share a store and its threads, each on keys of its own, so that the index and the
 //! heap grow while they run.
 //!
-//! Behind them the store is closed or dropped, opened again, and every key read once more: that reading
-//! belongs to its history too, so what recovery returns must fit in behind what the threads were told. Lots
-//! differ in what is optional: a cache, levels, an order of keys, tables, a small pool that is cleaned all the
-//! time, somebody who compacts beside the threads.
+//! Behind them the store is closed or dropped, opened again, and every key read once more. That reading
+//! belongs to its history too, so what recovery returns must fit in behind what the threads were told.
+//!
+//! Lots differ in what is optional: a cache, levels, an order of keys, tables, a small pool that is cleaned
+//! all the time, somebody who compacts beside the threads.
 
 use super::config::LinearConfig;
 use super::contents::prove;

@@ -232,8 +232,8 @@ fn ends(keys: &[u64]) -> (Vec<u8>, Vec<u8>) {
     (key_bytes(*first), key_bytes(*last))
 }
 
-/// The states of neighbouring keys, which ascend, by a scan. One that comes twice, or out of order, has a value
-/// that nobody wrote; so has the first if a stranger comes.
+/// The states of neighbouring keys, which ascend, by a scan. One that comes twice, or out of order, has a
+/// value that nobody wrote. So has the first if a stranger comes.
 fn in_range(guard: &Guard<'_>, keys: &[u64], is_up: bool) -> Result<Vec<State>, Error> {
     let (first, last) = ends(keys);
     let mut states = vec![None; keys.len()];
