@@ -106,6 +106,9 @@ for what in $STEPS; do
     done
     step "crash of programs" env QUIPU_SEED="$SEED" QUIPU_STATES="$((STATES / 10))" \
       cargo test --release -p quipu-crashtest --test it -- --ignored soak::
+    # Not by the program: only tests are switched between two looks of a call.
+    step histories env QUIPU_SEED="$SEED" QUIPU_HISTORIES="$HISTORIES" \
+      cargo test --release -p quipu-lab --test it -- --ignored --nocapture crash::histories
     ;;
   twins)
     step twins env QUIPU_SEED="$SEED" QUIPU_STATES="$TWIN_STATES" \

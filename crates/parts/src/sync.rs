@@ -17,6 +17,15 @@ use std::ops::{Deref, DerefMut};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A place between two looks that must come in one order, where a simulated run may switch threads. Nothing
+/// without the feature `twins`: such places are on the shortest paths.
+#[inline(always)]
+pub fn between_looks() {
+    if crate::twin::ARE_THERE {
+        quipu_medium::sim::sched::look();
+    }
+}
+
 /// The atomics of the standard library, or those of the model checker.
 pub mod atomic {
     #[cfg(not(loom))]
@@ -71,7 +80,8 @@ impl Waiter {
         const SPINS: u32 = 128;
         quipu_medium::sim::sched::spin();
         self.turns += 1;
-        if self.turns > SPINS {
+        // A simulated thread waits for another one of the same thread of the system.
+        if self.turns > SPINS && !quipu_medium::sim::sched::simulated() {
             std::thread::yield_now();
         }
     }

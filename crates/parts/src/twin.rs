@@ -316,8 +316,6 @@ twins! {
     KeptUnawaited,
     /// A scan takes its view before its snapshot.
     ViewTakenEarly,
-    /// A change of a key on the levels misses a range delete that is not visible yet.
-    DeletionUnseen,
     /// A value that expired since it was found is not looked up again on the levels.
     ExpiredBelowBelieved,
     /// Behind a hole of a file, copies are not likely.
@@ -348,6 +346,40 @@ twins! {
     GapsKeepSlice,
     /// The removal of a key takes whatever word the key has by then.
     AnyWordRemoved,
+    /// The high water of a file is not durable when places below it are given away.
+    HighWaterUnflushed,
+    /// The zone of a new file is committed before its header is durable.
+    FileNamedEarly,
+    /// A mark of a parent is not flushed.
+    MarkUnflushed,
+    /// A file whose proof is gone is taken for freed before it durably is.
+    EndsUnawaited,
+    /// The number of a record may be below that of its file's life.
+    LifeUndercut,
+    /// The index names a cleaner's copy before the copy is durable.
+    CopyNamedEarly,
+    /// The number of a record may be below that of the record which it replaces.
+    NewestIgnored,
+    /// A copy that lost does not hold the tombstone which beat it.
+    LoserHoldsNothing,
+    /// A record that a deletion has replaced does not hold the deletion's tombstone.
+    ReplacedHoldsNothing,
+    /// A cleaner's copies of tombstones have no fence behind them.
+    TombstonesUnfenced,
+    /// A client goes on in a segment that was taken away from it.
+    RevocationUnseen,
+    /// A segment that was emptied does not wait for readers.
+    SegmentFreedEarly,
+    /// The last line of a cleaner's copies is not written.
+    LastLineForgotten,
+    /// A put returns before the mark of its record is durable.
+    MarkUnfenced,
+    /// The mark of a record may be durable before the record is.
+    MarkedUnwritten,
+    /// A record that lost at recovery stays marked.
+    LoserLeft,
+    /// Recovery acts on pages of slots that may be only in the processor's cache.
+    PagesUnflushed,
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ Examples:
   quipu crash --design quipu --states 5000
   quipu crash --design all --states 100k --threads 3 --minutes 10 --json
   quipu crash --design quipu --seed 17 --runs 1            # replays one run
+  quipu crash --design xp --histories 20000 --threads 4    # many answers, few crashes
   quipu crash --design flatstore-ph --states 20k --set pacman=off
   quipu crash --design quipu --states 20k --twin publish-before-persist   # needs --features twins
 

@@ -1,5 +1,6 @@
 //! Explores runs until enough states have been judged, on several threads of the machine at once.
 
+use super::answers::History;
 use super::moment::{KINDS, Label};
 use super::pool::Pool;
 use super::report::{CrashConfig, CrashReport, Violation};
@@ -77,7 +78,7 @@ pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Resu
     let merged = Mutex::new(Merged::default());
     let locked = || merged.lock().expect("no panic while merging");
     let next = AtomicU64::new(0);
-    let (limit, states) = (config.runs.unwrap_or(u64::MAX), config.most_states());
+    let (limit, states) = (config.histories.or(config.runs).unwrap_or(u64::MAX), config.most_states());
     let most = config.minutes.map(|minutes| Duration::from_secs(60 * minutes));
     let is_late = || most.is_some_and(|most| begun.elapsed() >= most);
     std::thread::scope(|scope| {
@@ -88,7 +89,11 @@ pub fn explore(config: &CrashConfig, progress: &mut dyn FnMut(u64, u64)) -> Resu
                 if run >= limit {
                     break;
                 }
-                let findings = Run::new(config, &mut arena, config.seed.wrapping_add(run)).explore();
+                let seed = config.seed.wrapping_add(run);
+                let findings = match config.histories {
+                    Some(_) => History::new(config, &mut arena, seed).explore(),
+                    None => Run::new(config, &mut arena, seed).explore(),
+                };
                 locked().add(run, findings, states);
                 // Behind a run, so that there is something to tell.
                 if is_late() {

@@ -66,6 +66,8 @@ pub struct Recorder {
     version: u64,
     in_flight: BTreeMap<OpId, Call>,
     read_ahead: bool,
+    /// A reader that is judged iterates over keys in no order.
+    scanning: bool,
     /// Of a design with one order over all writes.
     ledger: Option<Ledger>,
     /// Set when what an operation returned cannot be explained, crash or no crash.
@@ -101,6 +103,7 @@ impl Recorder {
             version: 0,
             in_flight: BTreeMap::new(),
             read_ahead: false,
+            scanning: false,
             ledger,
             inexplicable: None,
         }
@@ -250,6 +253,16 @@ impl Recorder {
     /// Whether a range of keys is being deleted.
     pub fn is_deleting_range(&self) -> bool {
         self.in_flight.values().any(|call| call.is_range)
+    }
+
+    /// An iteration begins; `false` if another one is being judged.
+    pub(super) fn begin_scan(&mut self) -> bool {
+        !std::mem::replace(&mut self.scanning, true)
+    }
+
+    /// The one that is judged has ended.
+    pub(super) fn end_scan(&mut self) {
+        self.scanning = false;
     }
 
     /// A table is about to be dropped, and all its keys with it.

@@ -10,6 +10,8 @@
 //! A *state* is a distinct durable image that went through full recovery and the oracle. Everything a run
 //! does follows from its seed, so one command replays a violation.
 
+mod answers;
+mod dense;
 mod explorer;
 mod hand;
 mod history;

@@ -8,8 +8,8 @@
 //! can be reordered.
 
 pub use crate::action::{
-    Action, ChangeId, Outcome, State, Time, Value as ValueId, changed, expiring, expiry, lasting,
-    milliseconds, shown,
+    Action, ChangeId, LAST_EXPIRY, Outcome, State, Time, Value as ValueId, changed, expiring, expiry,
+    lasting, milliseconds, shown,
 };
 use std::collections::BTreeSet;
 

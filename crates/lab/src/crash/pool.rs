@@ -196,6 +196,20 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// The pool of a history. All that is optional is there in every second one, or oftener, and small.
+    pub(super) fn of_history(seed: u64, config: &CrashConfig) -> Pool {
+        // Of a long run.
+        let mut pool = Pool::of(if seed.is_multiple_of(64) { seed + 1 } else { seed }, config);
+        let (can, mut random) = (config.design.can(), SmallRng::seed_from_u64(seed ^ (u64::MAX / 5)));
+        let caches = can.caches && random.random_ratio(1, 2);
+        pool.options.cache = if caches { CacheSize::Bytes(16 << 10) } else { CacheSize::Off };
+        pool.moves_clock = can.expiry && random.random_ratio(1, 2);
+        pool.options.testing.dump_at = Some(random.random_range(1..=DUMP_AT));
+        pool
+    }
+}
+
 /// The changes of levels that fail: none in half of the runs.
 fn faults(seed: u64) -> SimFaults {
     let mut random = SmallRng::seed_from_u64(seed ^ (u64::MAX / 3));

@@ -38,6 +38,10 @@ pub struct CrashConfig {
     /// Stop after this many runs, however many states they had: 1 replays a violation.
     #[arg(long, value_name = "N", value_parser = count::<u64>)]
     pub runs: Option<u64>,
+    /// Judge the answers of so many histories, and few crashes, instead of many crashes of few histories:
+    /// three and more threads show most.
+    #[arg(long, value_name = "N", value_parser = count::<u64>, conflicts_with = "runs")]
+    pub histories: Option<u64>,
     /// Stop after this many minutes, once the runs under way have ended, and report what was seen until then.
     #[arg(long, value_name = "N", value_parser = count::<u64>)]
     pub minutes: Option<u64>,
@@ -59,7 +63,7 @@ impl Default for CrashConfig {
 impl CrashConfig {
     /// Distinct states after which the exploration ends.
     pub(super) fn most_states(&self) -> u64 {
-        let ends_otherwise = self.runs.is_some() || self.minutes.is_some();
+        let ends_otherwise = self.runs.is_some() || self.histories.is_some() || self.minutes.is_some();
         self.states.unwrap_or(if ends_otherwise { u64::MAX } else { STATES })
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn with_tables(plans: &mut Vec<Vec<Step>>, seed: u64, records: Record
 }
 
 /// A deletion of a few keys of a table, of all from one on, or of those that share the beginning of a name.
-fn range(random: &mut SmallRng, records: Records) -> Step {
+pub(super) fn range(random: &mut SmallRng, records: Records) -> Step {
     let first = random.random_range(0..records.keys);
     let behind = match random.random_range(0..8) {
         0 => None,

@@ -5,6 +5,7 @@ mod twins;
 
 use quipu::Design;
 use quipu_lab::crash::{Broken, CrashConfig, CrashReport, explore};
+use search::number;
 use twins::{Row, TWINS};
 
 fn run(config: &CrashConfig) -> CrashReport {
@@ -135,6 +136,16 @@ survive! {
     nstore_survives: NSTORE;
 }
 
+/// A few histories of each design; `histories` has many, for the night.
+#[test]
+fn the_answers_of_histories_have_an_order() {
+    for design in Design::ALL.iter().copied() {
+        let report = run(&CrashConfig { design, threads: 3, histories: Some(24), ..CrashConfig::default() });
+        assert_eq!(report.violations, 0, "{design}: {:#?}", report.details);
+        assert!(report.runs == 24 && report.states > 0 && report.operations > 500, "{report:?}");
+    }
+}
+
 /// Elimination is at work while crashes are explored, in some run of the first few.
 #[test]
 fn puts_are_eliminated_where_a_design_does_so() {
@@ -164,4 +175,29 @@ fn ties_broken_by_sequence_numbers_survive_what_convicts_those_of_the_paper() {
         let report = run(&config);
         assert_eq!(report.violations, 0, "{:#?}", report.details);
     }
+}
+
+/// Histories of every design, or of one. The program has fewer points at which calls meet, since it has no
+/// twins.
+#[test]
+#[ignore = "a campaign: cargo test -p quipu-lab --test it -- --ignored --nocapture crash::histories"]
+fn histories() {
+    let asked = std::env::var("QUIPU_DESIGN").unwrap_or_default();
+    let mut violations = Vec::new();
+    for design in Design::ALL.iter().copied().filter(|design| design.name().contains(&asked)) {
+        for threads in 3..=4 {
+            let (seed, each) = (number("QUIPU_SEED", 1), number("QUIPU_HISTORIES", 3000).div_ceil(2));
+            // A put of many that found no room stays in flight for good: a few of them make a history slow.
+            let (histories, minutes) = (Some(each), Some(number("QUIPU_MINUTES", 10)));
+            let report =
+                run(&CrashConfig { design, threads, seed, histories, minutes, ..CrashConfig::default() });
+            println!(
+                "{{\"design\": \"{design}\", \"threads\": {threads}, \"histories\": {}, \"operations\": {}, \
+                 \"states\": {}, \"seconds\": {:.1}, \"violations\": {}}}",
+                report.runs, report.operations, report.states, report.seconds, report.violations
+            );
+            violations.extend(report.details);
+        }
+    }
+    assert!(violations.is_empty(), "{violations:#?}");
 }

@@ -198,6 +198,7 @@ fn deleted_before_it_moved(twin: Option<Twin>) -> bool {
 fn a_checkpoint_tells_which_segments_hold_tombstones_back() {
     assert!(!deleted_before_it_moved(None));
     assert!(deleted_before_it_moved(Some(Twin::HoldsForgotten)));
+    assert!(deleted_before_it_moved(Some(Twin::ReplacedHoldsNothing)));
 }
 
 /// A large value expires, and compaction gives up the segment of its head. The process dies there; then the

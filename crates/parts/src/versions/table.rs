@@ -6,7 +6,7 @@ use super::snapshots::Horizon;
 use crate::epoch::{Collector, Guard};
 use crate::heap::Reference;
 use crate::index::{InOrder, Index, IndexError, Key};
-use crate::sync::Padded;
+use crate::sync::{Padded, between_looks};
 use crate::twin;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -190,9 +190,11 @@ impl<I: Index> Versions<I> {
         let find = || self.index.get_near(guard, key, near, |_| true);
         if twin!(NumberReadEarly) {
             let number = up_to();
+            between_looks();
             return Ok(find()?.and_then(|word| self.select(guard, word, || number, number_of)));
         }
         let Some(word) = find()? else { return Ok(None) };
+        between_looks();
         Ok(self.select(guard, word, up_to, number_of))
     }
 
@@ -363,6 +365,7 @@ impl<I: InOrder> Versions<I> {
         look: &mut Look<impl Fn(Reference), impl Fn(Reference) -> u64>,
         mut each: impl FnMut(&[u8], Version),
     ) {
+        between_looks();
         let (Noted { words, keys }, mut start) = (&mut look.noted, 0);
         for (word, end) in words.drain(..) {
             if let Some(found) = self.select(guard, word, || look.up_to, &look.number_of) {

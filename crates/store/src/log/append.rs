@@ -10,6 +10,7 @@ use quipu_parts::heap::Reference;
 use quipu_parts::heap::segments::{LastLine, OpenSegment, Shard, Use};
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
+use quipu_parts::twin;
 
 impl<I: Index> Spine<I> {
     /// Finds room for a record and builds it, except its sequence number.
@@ -95,7 +96,8 @@ impl<I: Index> Spine<I> {
         let sequence = if content.kind == Kind::Tombstone || content.expires != 0 {
             self.heap.draw()
         } else {
-            self.heap.draw_above(open, &mut writer.numbers, stripe.newest())
+            let newest = if twin!(NewestIgnored) { 0 } else { stripe.newest() };
+            self.heap.draw_above(open, &mut writer.numbers, newest)
         };
         stripe.note_newest(sequence);
         sequence
@@ -128,7 +130,7 @@ impl<I: Index> Spine<I> {
     /// it is, the segment stays the client's.
     #[inline]
     pub(super) fn drop_revoked(&self, writer: &mut Writer) -> bool {
-        match writer.segment.take_if(|segment| self.heap.is_revoked(segment)) {
+        match writer.segment.take_if(|segment| self.heap.is_revoked(segment) && !twin!(RevocationUnseen)) {
             None => false,
             Some(segment) => {
                 self.heap.leave(segment);

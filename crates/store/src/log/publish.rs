@@ -209,7 +209,7 @@ impl<I: Index> Spine<I> {
         };
         let old = changed.inspect_err(|_| self.release(guard, shard, word, None))?;
         if let Some(old) = old {
-            if let Some(number) = tombstone {
+            if let Some(number) = tombstone.filter(|_| !twin!(ReplacedHoldsNothing)) {
                 // A cleaner may have copied it to a segment that was opened since that number was drawn.
                 self.heap.hold_tombstones(reference_of(old), number);
             }

@@ -142,7 +142,9 @@ impl<I: Index> NlogSpine<I> {
             return moved;
         }
         self.nlog().put_held_back(&held_back);
-        self.region().fence();
+        if !twin!(CopyNamedEarly) {
+            self.region().fence();
+        }
         // Those that were written before an error count too: a valid record that nobody names would win
         // later.
         for (live, spot, next) in moves {

@@ -11,6 +11,7 @@ use quipu_parts::heap::nlog::taken;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind};
+use quipu_parts::sync::between_looks;
 use quipu_parts::twin;
 
 /// A write that was not carried out: the error, and the room that it wanted.
@@ -129,7 +130,8 @@ impl<I: Index> NlogSpine<I> {
             .nlog()
             .reserve(self.nlog().home(writer.node, stripe), len, purpose)
             .map_err(|error| Refusal { error: error.into(), len, purpose })?;
-        let sequence = spot.draw_above(&mut writer.numbers, guard.newest());
+        let newest = if twin!(NewestIgnored) { 0 } else { guard.newest() };
+        let sequence = spot.draw_above(&mut writer.numbers, newest);
         guard.note_newest(sequence);
         let held_back = spot.write(&mut writer.encoder, &content, sequence);
         self.nlog().put_held_back(held_back.as_slice());
@@ -148,6 +150,7 @@ impl<I: Index> NlogSpine<I> {
         };
         published.map_err(Error::from)?;
         mourner.dismiss();
+        between_looks();
         if twin!(CacheToldLate) {
             self.forget(pinned, key.hash);
         }

@@ -15,6 +15,7 @@ use quipu_medium::{MediumKind, Node};
 use quipu_parts::cache::{Cache, CacheSettings, Counts, Hit, Item, Steps};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
+use quipu_parts::sync::between_looks;
 use quipu_parts::twin;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -93,6 +94,7 @@ impl Reader {
         key: Key<'_>,
     ) -> Look<'g> {
         let hit = cache.get(guard, key.hash, key.bytes);
+        between_looks();
         let hit = hit.filter(|hit| twin!(CachedForEver) || !core.has_passed(hit.expires()));
         self.reads.set(self.reads.get() + 1);
         self.hits.set(self.hits.get() + u32::from(hit.is_some()));
@@ -146,6 +148,7 @@ pub(super) fn get_into<W: Points>(
             Ok(true)
         }
         Look::Miss { is_sampled } => {
+            between_looks();
             let found = walk.get_into(guard, key.bytes, out)?;
             if is_sampled && found {
                 fill(walk, cache, guard, key);
@@ -239,6 +242,7 @@ fn fill<W: Points>(walk: &W, cache: &Cache, guard: &Guard<'_>, key: Key<'_>) {
     }
     // A read tells of damage, not this.
     let Ok(Some(Located { word, record })) = core.locate::<true>(guard, key) else { return };
+    between_looks();
     if record.is_large() || core.has_expired(&record) {
         return;
     }

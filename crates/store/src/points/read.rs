@@ -9,6 +9,7 @@ use quipu_parts::commit::Failed;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::RecordView;
+use quipu_parts::sync::between_looks;
 use std::borrow::Cow;
 
 /// Lines of a record that a batched get prefetches; the hardware fetches the rest of a longer one.
@@ -104,7 +105,9 @@ pub(crate) trait Points: Sized {
         guard: &'g Guard<'_>,
         key: Key<'_>,
     ) -> Result<Option<RecordView<'g>>, Error> {
-        let located = match self.core().found::<WHOLE>(guard, key)? {
+        let located = self.core().found::<WHOLE>(guard, key)?;
+        between_looks();
+        let located = match located {
             Some(located) if self.core().has_expired(&located.record) => {
                 self.successor(guard, key, located.word)?
             }
@@ -275,6 +278,7 @@ impl<I: Index> Core<I> {
             }
             found.is_some()
         })?;
+        between_looks();
         let Some(word) = word else {
             // The key's own word may be the one that is wrong.
             return wrong.map_or(Ok(None), |word| Err(self.names_no_record(word)));
@@ -360,6 +364,7 @@ impl<I: Index> Core<I> {
     /// A glance at the record of a key for which an index that is not durable has this candidate.
     #[inline(always)]
     fn glance_of<'g>(&'g self, guard: &'g Guard<'_>, likely: Option<u64>, key: Key<'_>) -> Glance<'g> {
+        between_looks();
         match likely {
             Some(word) => self.glance_at(guard, word, key.bytes),
             None if I::HAS_KEYS => Glance::Absent,

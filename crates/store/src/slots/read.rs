@@ -7,6 +7,7 @@ use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::Offset;
 use quipu_parts::index::cceh::NodeMemory;
+use quipu_parts::sync::between_looks;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// The hash of a key, with a prefetch of its lines in the index. A change of one key begins with this,
@@ -35,7 +36,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Where the record of a hash most likely is.
     #[inline(always)]
     fn likely(&self, guard: &Guard<'_>, hash: u64) -> Option<Offset> {
-        self.index.candidate(guard, hash).map(Self::offset_of)
+        let word = self.index.candidate(guard, hash);
+        between_looks();
+        word.map(Self::offset_of)
     }
 
     /// Whether there is a value of `key`, which is not read.
@@ -71,6 +74,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 }
                 return Ok(false);
             };
+            between_looks();
             let found = match VALUE {
                 true => self.heap.read_value(offset, key, out),
                 false => self.heap.is_record_of(offset, key),

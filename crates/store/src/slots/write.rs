@@ -112,14 +112,18 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         claim.write(record);
         earlier.clear();
         self.index.prefetch_to_write(hash);
-        self.region().fence();
+        if !twin!(MarkedUnwritten) {
+            self.region().fence();
+        }
 
         // The last put's line of the index has arrived; its old record is on its way during the fence.
         claim.mark();
         self.look_for_old(&guard, lag);
         let parked = Parked { hash, word: Self::word_of(claim.sized(), key) };
         lag.note(parked, key, Seen { sequence: record.sequence, ..Seen::default() });
-        self.region().fence();
+        if !twin!(MarkUnfenced) {
+            self.region().fence();
+        }
 
         earlier.release_rest(&claim);
         if twin!(PageFreeBeforeParked) {
@@ -151,10 +155,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let segment = self.index.lock(hash);
 
         claim.write(record);
-        self.region().fence();
+        if !twin!(MarkedUnwritten) {
+            self.region().fence();
+        }
 
         claim.mark();
-        self.region().fence();
+        if !twin!(MarkUnfenced) {
+            self.region().fence();
+        }
 
         // Few locked instructions from here to the release of the old record; then the page is unlocked.
         let word = Self::word_of(claim.sized(), key);
@@ -192,7 +200,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// A sequence number above those of all records of a key whose stripe is held.
     #[inline]
     pub(super) fn draw(&self, numbers: &mut Numbers, stripe: &StripeGuard<'_>) -> u64 {
-        let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, stripe.newest());
+        let newest = if twin!(NewestIgnored) { 0 } else { stripe.newest() };
+        let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, newest);
         stripe.note_newest(sequence);
         sequence
     }

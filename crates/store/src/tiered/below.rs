@@ -9,6 +9,7 @@ use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::InOrder;
 use quipu_parts::record::Kind;
+use quipu_parts::sync::between_looks;
 use quipu_parts::twin;
 
 impl<I: InOrder> Tiers<I> {
@@ -81,11 +82,14 @@ impl<I: InOrder> Tiers<I> {
             return Ok(Hit::Nothing);
         };
         // Versions, range tombstones, visible number: in this order (see `ranges`).
+        between_looks();
         let list = table.ranges.get(guard);
+        between_looks();
         let up_to = if at == NOW { self.log.visible() } else { at };
         if head.kind != Kind::Value || list.is_some_and(|list| list.deletes(key, head.number, up_to)) {
             return Ok(Hit::Deleted);
         }
+        between_looks();
         if head.expires != 0 && self.has_passed(head.expires) {
             return Ok(Hit::Expired(head.number));
         }
@@ -101,11 +105,10 @@ impl<I: InOrder> Tiers<I> {
         view: &View<I>,
         key: &[u8],
     ) -> Result<(u64, Option<Found<'g>>), Error> {
-        let Hit::Value(found) = self.get_below(guard, table, view, key, NOW)? else { return Ok((0, None)) };
-        // One that deletes it and is not visible yet was granted before this moment.
-        let list = table.ranges.get(guard);
-        let up_to = if twin!(DeletionUnseen) { self.log.visible() } else { u64::MAX };
-        let is_deleted = list.is_some_and(|list| list.deletes(key, found.version, up_to));
-        if is_deleted { Ok((self.log.granted()?, None)) } else { Ok((0, Some(found))) }
+        // All of it is visible: a range delete holds every stripe until its number is.
+        match self.get_below(guard, table, view, key, NOW)? {
+            Hit::Value(found) => Ok((0, Some(found))),
+            _ => Ok((0, None)),
+        }
     }
 }

@@ -10,8 +10,14 @@ const PINNED: usize = 3;
 /// States after which a twin has got away, for each seed that is missing.
 const MOST: u64 = 200_000;
 
-fn number(name: &str, otherwise: u64) -> u64 {
+/// A number of the environment.
+pub fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+/// The beginning of a violation, which says of what.
+fn charge_of(what: &str) -> String {
+    what.chars().take(120).collect()
 }
 
 /// Prints one JSON object for a twin, as soon as it has its seeds or has got away; `false` then.
@@ -19,7 +25,7 @@ fn search_for(row: &Row) -> bool {
     let (first, most) = (number("QUIPU_SEED", 1), number("QUIPU_STATES", MOST));
     let begun = Instant::now();
     let (mut states, mut since, mut runs) = (0, 0, 0);
-    let (mut seeds, mut took) = (Vec::new(), Vec::new());
+    let (mut seeds, mut took, mut charges) = (Vec::new(), Vec::new(), Vec::new());
     // The short runs, which are explored in full, take longest.
     for seed in (first..).filter(|seed| !seed.is_multiple_of(64)) {
         if seeds.len() == PINNED || since >= most {
@@ -28,8 +34,9 @@ fn search_for(row: &Row) -> bool {
         let Trial { convicts, report } = row.trial(seed);
         runs += 1;
         states += report.states;
-        since += report.states;
+        since += row.effort(&report);
         if convicts {
+            charges.extend(report.details.first().map(|violation| charge_of(&violation.what)));
             seeds.push(seed);
             took.push(std::mem::take(&mut since));
         }
@@ -37,7 +44,7 @@ fn search_for(row: &Row) -> bool {
     let seconds = begun.elapsed().as_secs_f64();
     println!(
         "{{\"twin\": \"{}\", \"seeds\": {seeds:?}, \"states_until\": {took:?}, \"states\": {states}, \"runs\": {runs}, \
-         \"seconds\": {seconds:.1}}}",
+         \"charges\": {charges:?}, \"seconds\": {seconds:.1}}}",
         row.name
     );
     seeds.len() == PINNED

@@ -38,6 +38,9 @@ const NOT_HAD: &str = "which it has not had";
 /// Recovery finds that numbers are missing, or that there are too many.
 const NUMBERS: &str = "are accounted for";
 
+/// A record would not outrank the one that it replaces.
+const NUMBER_TOO_LOW: &str = "numbers of a key follow its writes";
+
 /// Remains of a record that an index in the pool names too early.
 const NAMED_TOO_EARLY: &[&str] =
     &["is lost", "took away", "never written", "no record of its key where the index names one"];
@@ -47,6 +50,9 @@ const NAMED_TOO_LATE: &[&str] = &["is lost", "took away", "not sound"];
 
 /// States after which a twin without pinned seeds has got away.
 const MOST: u64 = 60_000;
+
+/// States that are judged in the time of a history.
+const HISTORY: u64 = 10;
 
 const FENCE_LEFT_OUT: Broken = Broken::Medium(Fault::FenceOmitted { every: 3 });
 
@@ -63,6 +69,8 @@ pub struct Row {
     seeds: &'static [u64],
     /// Tasks that write; with more than two of them, others clean and dump beside them.
     threads: usize,
+    /// Its runs are histories, of which the answers are judged.
+    has_histories: bool,
 }
 
 /// The result of a run of a broken store.
@@ -76,9 +84,10 @@ pub struct Trial {
 impl Row {
     /// The store, and the run of this seed.
     pub fn config(&self, seed: u64) -> CrashConfig {
-        let Row { design, broken, threads, .. } = *self;
-        let (runs, twin) = (Some(1), Some(broken));
-        CrashConfig { design, seed, threads, runs, workers: 1, twin, ..CrashConfig::default() }
+        let Row { design, broken, threads, has_histories, .. } = *self;
+        let (one, twin) = (Some(1), Some(broken));
+        let (runs, histories) = if has_histories { (None, one) } else { (one, None) };
+        CrashConfig { design, seed, threads, runs, histories, workers: 1, twin, ..CrashConfig::default() }
     }
 
     /// Runs one seed.
@@ -98,7 +107,7 @@ impl Row {
                 if convicts {
                     return;
                 }
-                states += report.states;
+                states += self.effort(&report);
             }
             panic!("{} got away with {states} states", self.name);
         }
@@ -113,6 +122,11 @@ impl Row {
         }
     }
 
+    /// The part of a search that a run of this many states is: a history has few.
+    pub fn effort(&self, report: &CrashReport) -> u64 {
+        if self.has_histories { HISTORY } else { report.states }
+    }
+
     /// Its pinned seeds.
     pub fn seeds(&self) -> &[u64] {
         self.seeds
@@ -122,7 +136,7 @@ impl Row {
 /// The table, and a test for each of its rows.
 macro_rules! twins {
     ($($(#[$doc:meta])* $name:ident: $design:ident, $broken:expr, $charges:expr, $fixed:expr, $seeds:expr
-        $(, threads $threads:literal)?;)*) => {
+        $(, threads $threads:literal)? $(, histories $tasks:literal)?;)*) => {
         pub const TWINS: &[Row] = &[$(Row {
             name: stringify!($name),
             design: Design::$design,
@@ -130,7 +144,8 @@ macro_rules! twins {
             charges: $charges,
             fixed: $fixed,
             seeds: $seeds,
-            threads: [$($threads,)? 2][0],
+            threads: [$($threads,)? $($tasks,)? 2][0],
+            has_histories: [$($tasks,)? 0][0] > 0,
         }),*];
         $($(#[$doc])* #[test]
         fn $name() {
@@ -252,4 +267,63 @@ twins! {
     nstore_marked_at_once: NSTORE, Broken::Store(Twin::MarkedAtOnce), &[CAME_BACK], ANY, &[892, 1090, 1639];
     /// A mark that was met may be in a cache alone.
     nstore_mark_not_helped: NSTORE, Broken::Store(Twin::MarkNotHelped), &[CAME_BACK], ANY, &[560, 879, 1004];
+    /// A snapshot that was taken while the copies were written shows the records that they are copies of.
+    xp_copied_released: XP, Broken::Store(Twin::CopiedReleased), &["Look: "], ANY,
+        &[158, 166, 1051], histories 4;
+    /// A reader that comes between the two finds the layer, and its memtables do not wait for that reader.
+    xp_retired_in_view: XP, Broken::Store(Twin::RetiredInView), &["Scan(", "One(0, Get)", "returned Saw(None)"], ANY,
+        &[644, 828, 2908], histories 4;
+    /// A reader has found a version, which is swept, and then looks at the list.
+    xp_swept_unawaited: XP, Broken::Store(Twin::SweptUnawaited), &["Look: ", "no prefix"], ANY,
+        &[31, 53, 312], histories 4;
+    /// The dump under way began before the range delete, and brings its keys to the levels behind the base.
+    xp_based_while_frozen: XP, Broken::Store(Twin::BasedWhileFrozen), &["no prefix", "at the end of all calls"], ANY,
+        &[727, 781, 1080], histories 4;
+    /// The put that it saw waits for an earlier one, and the next get of the same client does not see it.
+    xp_kept_unawaited: XP, Broken::Store(Twin::KeptUnawaited), &["no prefix"], ANY,
+        &[108, 351, 2109], histories 4;
+    /// A freeze and a put behind it come between the two.
+    xp_view_taken_early: XP, Broken::Store(Twin::ViewTakenEarly), &["no prefix"], ANY,
+        &[1413, 2044, 2392], histories 4;
+    /// A session is renewed before it ends, between a reader's find and its look at the clock.
+    xp_expired_below_believed: XP, Broken::Store(Twin::ExpiredBelowBelieved), &["returned Saw(None)"], ANY,
+        &[91, 132, 191], histories 4;
+    /// A reader has found the word of a record that a cleaner moves meanwhile.
+    nstore_file_freed_early: NSTORE, Broken::Store(Twin::FileFreedEarly), &["iteration shows", "torn value"], ANY,
+        &[4, 5, 11], histories 4;
+    /// The copy outlives the records that supersede its original.
+    nstore_original_counts: NSTORE, Broken::Store(Twin::OriginalCounts), &["a write came back", "iteration shows", "not sound"], ANY,
+        &[423, 509, 773], histories 4;
+    /// An iteration shows the new value, and then a get the old one.
+    nstore_cache_told_late: NSTORE, Broken::Store(Twin::CacheToldLate), &["returned Saw(Some"], ANY,
+        &[101, 271, 570], histories 4;
+    nstore_cached_for_ever: NSTORE, Broken::Store(Twin::CachedForEver), &["returned Saw(Some"], ANY,
+        &[237, 579, 603], histories 4;
+    nstore_high_water_unflushed: NSTORE, Broken::Store(Twin::HighWaterUnflushed), &[LOST, "a write came back"], ANY,
+        &[4, 33, 38], histories 4;
+    nstore_file_named_early: NSTORE, Broken::Store(Twin::FileNamedEarly), &["damage"], ANY,
+        &[67, 123, 580], histories 4;
+    /// Its parent is freed with its file, and the marked one is there again.
+    nstore_mark_unflushed: NSTORE, Broken::Store(Twin::MarkUnflushed), &[LOST, "a write came back"], ANY, &[10, 12, 13];
+    /// A number that no record of the file can have is not looked for behind a hole.
+    nstore_life_undercut: NSTORE, Broken::Store(Twin::LifeUndercut), &[LOST], ANY, &[10, 11, 27];
+    nstore_copy_named_early: NSTORE, Broken::Store(Twin::CopyNamedEarly), &[LOST, "damage"], ANY, &[1, 2, 3];
+    quipu_copy_named_early: QUIPU, Broken::Store(Twin::CopyNamedEarly), &[LOST, "damage"], ANY, &[3, 5, 9];
+    viper_copy_named_early: VIPER, Broken::Store(Twin::CopyNamedEarly), &[LOST], ANY, &[1, 7, 9];
+    /// The locks of keys know their newest numbers, and notice it before any crash.
+    nstore_newest_ignored: NSTORE, Broken::Store(Twin::NewestIgnored), &[NUMBER_TOO_LOW], ANY, &[1, 2, 3];
+    quipu_newest_ignored: QUIPU, Broken::Store(Twin::NewestIgnored), &[NUMBER_TOO_LOW], ANY, &[1, 2, 3];
+    viper_newest_ignored: VIPER, Broken::Store(Twin::NewestIgnored), &[NUMBER_TOO_LOW], ANY, &[1, 2, 3];
+    quipu_loser_holds_nothing: QUIPU, Broken::Store(Twin::LoserHoldsNothing), &[CAME_BACK, HEAD_CAME_BACK], ANY,
+        &[9, 21, 29];
+    quipu_tombstones_unfenced: QUIPU, Broken::Store(Twin::TombstonesUnfenced), &[LOST, "damage"], ANY, &[3, 5, 7];
+    quipu_last_line_forgotten: QUIPU, Broken::Store(Twin::LastLineForgotten), &[LOST, "a write came back"], ANY, &[1, 2, 3];
+    quipu_segment_freed_early: QUIPU, Broken::Store(Twin::SegmentFreedEarly), &["torn value", "key 0 twice"], ANY,
+        &[5, 12, 17], histories 4;
+    quipu_revocation_unseen: QUIPU, Broken::Store(Twin::RevocationUnseen), &["not sound", "returned Did(true)", LOST], ANY,
+        &[1, 4, 5], histories 4;
+    viper_mark_unfenced: VIPER, Broken::Store(Twin::MarkUnfenced), &[LOST], ANY, &[1, 7, 8];
+    viper_marked_unwritten: VIPER, Broken::Store(Twin::MarkedUnwritten), &["torn value"], ANY, &[1, 2, 3];
+    viper_loser_left: VIPER, Broken::Store(Twin::LoserLeft), &["they leak"], ANY, &[1, 2, 3];
+    viper_pages_unflushed: VIPER, Broken::Store(Twin::PagesUnflushed), &[LOST, "a write came back"], ANY, &[7, 8, 13];
 }

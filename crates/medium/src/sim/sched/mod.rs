@@ -3,7 +3,8 @@
 //! A crash or a race that cannot be repeated cannot be understood. Real threads cannot be repeated, so a
 //! simulated run has none: its tasks are stackful coroutines, and exactly one of them runs. The seed draws
 //! the next task at *switch points*: every medium operation, [`point`] (acquisitions of the sync room) and
-//! [`spin`] (every turn of a waiting loop). One seed replays exactly, on any machine.
+//! [`spin`] (every turn of a waiting loop). Runs that ask for it have points between two looks that must come
+//! in one order, too ([`look`]). One seed replays exactly, on any machine.
 //!
 //! - **Thread-safety.** A run is confined to the OS thread that called [`run`]; several runs may live on
 //!   several OS threads. Outside of any run a switch point is one relaxed load.
@@ -65,6 +66,16 @@ pub fn point() {
 fn offer_switch() {
     if let Some(run) = current() {
         run.step(Access::Sync);
+    }
+}
+
+/// A place between two looks of a caller that must come in one order, or between a change and telling of it.
+/// Runs that [ask for it](RunOptions::looks) switch here, and often; all others do nothing.
+pub fn look() {
+    if RUNS.load(Ordering::Relaxed) != 0
+        && let Some(run) = current()
+    {
+        run.look();
     }
 }
 

@@ -38,6 +38,9 @@ enum Kind {
     Given { switches: Switches<'static>, next: Switch },
 }
 
+/// Between two looks, one task in so many is interrupted, less one: there are few such places in a call.
+const LOOK_MASK: u64 = 7;
+
 /// Draws the schedule of one run.
 pub(super) struct Policy {
     random: Random,
@@ -85,9 +88,15 @@ impl Policy {
         let drawn = self.random.next();
         match self.kind {
             Kind::Walk { store_mask, load_mask } => {
-                drawn & (if access == Access::Load { load_mask } else { store_mask }) == 0
+                let mask = match access {
+                    Access::Load => load_mask,
+                    Access::Store | Access::Sync => store_mask,
+                    Access::Look => store_mask.min(LOOK_MASK),
+                };
+                drawn & mask == 0
             }
             Kind::Priorities { mask } => {
+                let mask = if access == Access::Look { LOOK_MASK } else { mask };
                 let falls = drawn & mask == 0;
                 if falls {
                     self.demote(running);

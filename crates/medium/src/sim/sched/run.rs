@@ -59,11 +59,13 @@ pub struct RunOptions {
     /// Turns of waiting loops in a row, without a store and without a task doing anything else for long,
     /// after which the run is stopped as a livelock.
     pub max_spins: u64,
+    /// Whether tasks are interrupted between looks too, at [`look`](super::look).
+    pub looks: bool,
 }
 
 impl Default for RunOptions {
     fn default() -> RunOptions {
-        RunOptions { seed: 0, max_steps: 1 << 28, max_spins: 1 << 18 }
+        RunOptions { seed: 0, max_steps: 1 << 28, max_spins: 1 << 18, looks: false }
     }
 }
 
@@ -76,6 +78,8 @@ pub(crate) enum Access {
     Store,
     /// An acquisition of the sync room.
     Sync,
+    /// The second of two looks.
+    Look,
 }
 
 /// The task that performs an operation of a simulated medium.
@@ -330,6 +334,14 @@ impl Run {
             }
         }
         Some(self.identity())
+    }
+
+    /// Passes a place between two looks.
+    #[cold]
+    pub(super) fn look(&self) {
+        if self.options.looks {
+            self.step(Access::Look);
+        }
     }
 
     /// Passes a turn of a waiting loop: always lets another task run.

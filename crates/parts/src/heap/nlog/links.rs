@@ -129,7 +129,7 @@ impl Nlog<'_> {
         let is_hole =
             region.reads_take_storage() && !self.heap.space().checked_zone_offset(zone).is_some_and(has_data);
         let proved = if is_hole { None } else { self.heap.proved_header(zone) };
-        if proved.is_none() {
+        if proved.is_none() && !twin!(EndsUnawaited) {
             // A cleaner that frees the file takes the proof away before that is durable.
             self.heap.wait_for_ends();
         }
@@ -167,7 +167,9 @@ impl Nlog<'_> {
         let marked = RecordView::mark_of(&head, self.heap.certifier(), life, offset);
         // Only another mark can have come first.
         let _ = self.heap.region().compare_exchange(at, entry.check, marked);
-        self.heap.region().flush(at, size_of_val(&marked) as u64);
+        if !twin!(MarkUnflushed) {
+            self.heap.region().flush(at, size_of_val(&marked) as u64);
+        }
     }
 
     /// Makes the mark of another thread, or of an earlier run, durable with the next fence.

@@ -285,7 +285,9 @@ impl<'h> Nlog<'h> {
         }
         let word = self.high_water_mark(tail.life, high_water);
         self.heap.region().store(tail.start + HIGH_WATER, word);
-        self.heap.region().persist(tail.start + HIGH_WATER, size_of_val(&word) as u64);
+        if !twin!(HighWaterUnflushed) {
+            self.heap.region().persist(tail.start + HIGH_WATER, size_of_val(&word) as u64);
+        }
         tail.high_water = high_water;
         Ok(())
     }
@@ -319,7 +321,9 @@ impl<'h> Nlog<'h> {
         let cluster = mark(heap.certifier(), life, Mark::Cluster, cluster);
         let header = header.of_file(cluster, self.high_water_mark(life, high_water));
         heap.region().write_nt(start, header.as_bytes());
-        heap.region().fence();
+        if !twin!(FileNamedEarly) {
+            heap.region().fence();
+        }
         self.begin(zone, life_number, nonce);
         space.commit_zone(zone);
         let reserved_for = if heap.came_from_reserve(purpose) { purpose } else { Use::Put };

@@ -63,7 +63,8 @@ impl<'h> Spot<'h> {
     #[inline]
     pub fn draw_above(&self, numbers: &mut Numbers, newest: u64) -> u64 {
         let heap = self.nlog.heap;
-        heap.clock().draw_above(heap.space(), numbers, newest.max(self.life_number))
+        let life_number = if twin!(LifeUndercut) { 0 } else { self.life_number };
+        heap.clock().draw_above(heap.space(), numbers, newest.max(life_number))
     }
 
     /// Writes a record, which fits. It is durable after the next fence of this thread, unless a line of it is

@@ -27,6 +27,7 @@ use super::locks::PageGuard;
 use super::offset::{Offset, SizedOffset};
 use super::overflow::descriptor;
 use super::owner::Owner;
+use crate::twin;
 
 /// A place for one record, in a page that is held until this drops. Nobody can find the record before the
 /// caller publishes its offset. A caller that leaves that to another thread holds the page until every reader
@@ -117,7 +118,9 @@ impl Claim<'_, '_> {
     fn persist_mark(&mut self) {
         self.guard.heap().region().fence();
         self.mark();
-        self.guard.heap().region().fence();
+        if !twin!(CopyNamedEarly) {
+            self.guard.heap().region().fence();
+        }
     }
 
     /// Releases the record that this one has replaced in the index, durably. The caller that took an offset

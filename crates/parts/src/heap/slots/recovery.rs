@@ -20,6 +20,7 @@ use super::offset::{Offset, SizedOffset};
 use super::read::Stands;
 use super::settings::LockKind;
 use crate::sync::atomic::Ordering;
+use crate::twin;
 use quipu_medium::LINE;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -97,7 +98,7 @@ impl SlotHeap {
             });
         }
         let geometry = &self.chunks.geometry;
-        for page in self.chunks.pages(block, geometry.pages) {
+        for page in self.chunks.pages(block, geometry.pages).filter(|_| !twin!(PagesUnflushed)) {
             self.region().flush(page.at, geometry.page_size);
         }
         damages
@@ -267,7 +268,9 @@ impl SlotHeap {
         let is_copy = winner.is_some_and(|winner| winner.sequence == loser.sequence);
         let blocks = if is_copy { Vec::new() } else { self.overflow_of(loser.offset)? };
         let guard = self.lock(self.page_of(loser.offset)?);
-        self.clear(&guard, loser.offset)?;
+        if !twin!(LoserLeft) {
+            self.clear(&guard, loser.offset)?;
+        }
         for block in blocks.iter().filter_map(|block| self.chunks.block(*block)) {
             block.named.store(false, Ordering::Release);
         }

@@ -62,7 +62,9 @@ impl<I: Index> Spine<I> {
         if let Some(open) = &mut writer.segment {
             self.heap.complete(open);
         }
-        self.region().fence();
+        if !twin!(TombstonesUnfenced) {
+            self.region().fence();
+        }
         for (i, (old, record)) in batch.iter().enumerate() {
             let (key, len) = (Key { bytes: record.key, hash: hashes[i] }, record.header.record_len());
             let word = self.word(*old, record.kind(), len);
