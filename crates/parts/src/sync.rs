@@ -17,6 +17,13 @@ use std::ops::{Deref, DerefMut};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A place between two looks that must come in one order, or between two changes. Nothing without the feature
+/// `twins`: such places are on the shortest paths.
+#[inline(always)]
+pub fn between_looks() {
+    crate::twin::dawdle();
+}
+
 /// The atomics of the standard library, or those of the model checker.
 pub mod atomic {
     #[cfg(not(loom))]

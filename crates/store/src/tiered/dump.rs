@@ -37,7 +37,7 @@ use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::InOrder;
 use quipu_parts::runs::{Forest, Part, Purge, Runs};
 use quipu_parts::space::ZoneId;
-use quipu_parts::sync::{SpinGuard, SpinLock};
+use quipu_parts::sync::{SpinGuard, SpinLock, between_looks};
 use quipu_parts::twin;
 use quipu_parts::versions::RangeTombstone;
 use std::ops::Range;
@@ -246,9 +246,11 @@ impl<I: InOrder> Tiers<I> {
             || table.views.change(&guard, |view| (view.frozen, view.levels) = (Vec::new(), Some(levels)));
         if twin!(RetiredInView) {
             self.retire_all(&guard, flushed);
+            between_looks();
             leave();
         } else {
             leave();
+            between_looks();
             self.retire_all(&guard, flushed);
         }
         self.dumper.dumped_bytes.fetch_add(bytes, Ordering::Relaxed);

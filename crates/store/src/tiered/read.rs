@@ -10,6 +10,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::Kind;
+use quipu_parts::sync::between_looks;
 use quipu_parts::versions::Version;
 use std::borrow::Cow;
 
@@ -63,6 +64,7 @@ impl<I: InOrder> Tiers<I> {
     ) -> Result<Option<T>, Error> {
         let view = table.view(guard);
         table.check()?;
+        between_looks();
         self.get_near(guard, table, (view, None), key, at, show)
     }
 
@@ -99,7 +101,11 @@ impl<I: InOrder> Tiers<I> {
         // Versions, range tombstones, visible number: in this order (see `ranges`).
         let mut seen = (None, at);
         let up_to = || {
-            seen = (table.ranges.get(guard), if at == NOW { self.log.visible() } else { at });
+            seen.0 = table.ranges.get(guard);
+            between_looks();
+            if at == NOW {
+                seen.1 = self.log.visible();
+            }
             seen.1
         };
         // An index that has the keys needs no hash of a reader.
@@ -143,6 +149,7 @@ impl<I: InOrder> Tiers<I> {
             }
         }
         let Some(version) = found else { return self.newest_below(guard, table, view, key.bytes) };
+        between_looks();
         let list = table.ranges.get(guard);
         if list.is_some_and(|list| list.deletes(key.bytes, version.number, u64::MAX)) {
             // All items of this moment are above it.
@@ -187,6 +194,7 @@ impl<I: InOrder> Tiers<I> {
         if record.kind != Kind::Value {
             return Err(self.names_no_record(version));
         }
+        between_looks();
         let has_expired = record.expires != 0 && self.has_passed_by(record.expires, now());
         Ok((!has_expired).then_some(record))
     }
@@ -243,6 +251,7 @@ impl<I: InOrder> Tiers<I> {
         let (guard, table) = (session.participant.pin_to_read(), &*session.table);
         let (view, mut near) = (table.view(&guard), [None; AT_ONCE]);
         table.check()?;
+        between_looks();
         let versions = &view.active.versions;
         for (near, bytes) in near.iter_mut().zip(keys) {
             *near = versions.index().prefetch(&session.participant, Key { bytes, hash: 0 });

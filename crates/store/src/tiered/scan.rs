@@ -15,6 +15,7 @@ use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::InOrder;
+use quipu_parts::sync::between_looks;
 use quipu_parts::twin;
 use quipu_parts::versions::{Look, Noted, Snapshot, Version};
 use std::borrow::Cow;
@@ -62,10 +63,12 @@ impl<'g, I: InOrder> Scan<'g, I> {
         to: Bound<Cow<'g, [u8]>>,
     ) -> Result<Scan<'g, I>, Error> {
         let early = twin!(ViewTakenEarly).then(|| table.view(guard));
+        between_looks();
         let (now, snapshot) = match at {
             NOW => tiers.moment(),
             _ => (tiers.expiry_time(), None),
         };
+        between_looks();
         let at = snapshot.as_ref().map_or(at, Snapshot::number);
         // Behind the number: all items up to it are in a layer of this view, or on its levels.
         let view = early.unwrap_or_else(|| table.view(guard));
@@ -141,6 +144,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
         let mut look = Look { limit: AT_ONCE, up_to: *at, prefetch, number_of, noted: std::mem::take(noted) };
         let found = &mut found[usize::from(BACK)];
         let is_deleted = |record: &RecordFound<'_>, number: u64| {
+            between_looks();
             let list = table.ranges.get(guard);
             list.is_some_and(|list| list.deletes(record.key, number, *at))
         };
@@ -194,7 +198,9 @@ impl<I: InOrder> Tiers<I> {
     fn moment(&self) -> (u64, Option<Snapshot>) {
         loop {
             let before = self.log.visible();
+            between_looks();
             let now = self.expiry_time();
+            between_looks();
             let snapshot = self.snapshots.take(|| self.log.visible());
             if snapshot.number() == before || self.expiry_time() == now {
                 return (now, Some(snapshot));
