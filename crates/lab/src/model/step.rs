@@ -37,7 +37,7 @@ pub fn generate(seed: u64, steps: usize, tables: usize) -> Vec<Step> {
         can: None,
         keys,
         tables,
-        lives: 6,
+        lives: 3,
         odd_values: 20,
         is_alone: true,
         deletes: 20,
@@ -53,7 +53,7 @@ pub fn generate(seed: u64, steps: usize, tables: usize) -> Vec<Step> {
                 3..5 => Step::Close,
                 5..7 => Step::Drop,
                 7..9 => Step::Check,
-                9..11 => Step::Tick(random.random_range(1..4)),
+                9 => Step::Tick(random.random_range(1..3)),
                 _ => {
                     let (table, call) = draw.call();
                     Step::Call(client, table, call)

@@ -16,10 +16,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Reopenings of a pool.
-const ROUNDS: u64 = 10;
+const ROUNDS: u64 = 6;
 
 /// Most calls of all threads between two of them; at least a tenth of it.
-const CALLS: u64 = 12_000;
+const CALLS: u64 = 8000;
 
 /// Passes of compaction in the end: the first drops what was superseded, the others the tombstones that had
 /// to outlive it.
