@@ -38,7 +38,7 @@ pub fn explore(
     let begun = Instant::now();
     let time = config.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     let _left_out = leave_out(config.twin);
-    dawdle_by(Some(dawdle));
+    dawdle_by(Some(dawdle_beside));
     let mut report = SoakReport {
         design: config.design.to_string(),
         medium: if config.folder.is_some() { "file" } else { "dram" }.to_owned(),
@@ -73,10 +73,20 @@ pub fn explore(
 }
 
 /// Now and then a thread dawdles between two looks, so that others come in between.
-fn dawdle() {
-    if rand::rng().random_ratio(1, 16) {
+fn dawdle(one_in: u32) {
+    if rand::rng().random_ratio(1, one_in) {
         std::thread::sleep(Duration::from_micros(rand::rng().random_range(20..2000)));
     }
+}
+
+/// Threads that make calls come to such places many times in each.
+fn dawdle_at_work() {
+    dawdle(200);
+}
+
+/// Those that dump and clean come to few.
+fn dawdle_beside() {
+    dawdle(3);
 }
 
 /// Why a run ends early.
@@ -232,6 +242,7 @@ impl Run {
         let (stop, owners) = (&AtomicBool::new(false), &self.owners);
         let calls = calls / owners.len() as u64;
         let work = |number: usize| -> Result<(Hand, u64), String> {
+            dawdle_by(Some(dawdle_at_work));
             let mut owner = owners[number].lock().unwrap_or_else(PoisonError::into_inner);
             let Owner { draw, model, names } = &mut *owner;
             let mut hand = Hand::new(store, names).map_err(|error| error.to_string())?;
