@@ -42,8 +42,9 @@ pub struct Model {
     codec: Codec,
     can: Capabilities,
     now: Moment,
-    /// Values so far that expire. As long as nobody writes their keys, the store may count them.
-    expiring: u64,
+    /// Values so far that expire, or that a range delete took. As long as nobody writes or sweeps their keys,
+    /// the store may count them.
+    lingering: u64,
     /// The version that a key had when it was last seen, and whether it was written since.
     versions: BTreeMap<(usize, Vec<u8>), (u64, bool)>,
 }
@@ -105,7 +106,7 @@ impl Model {
     pub fn new((owner, owners): (u8, u8), codec: Codec, can: Capabilities, tables: usize) -> Model {
         let there = |table: usize| (table == 0 || table + 1 < tables).then(Table::default);
         let now = Moment((0..tables).map(there).collect());
-        Model { owner, owners, codec, can, now, expiring: 0, versions: BTreeMap::new() }
+        Model { owner, owners, codec, can, now, lingering: 0, versions: BTreeMap::new() }
     }
 
     pub(super) fn name(&self, key: Key) -> Vec<u8> {
@@ -145,7 +146,7 @@ impl Model {
     pub fn counts(&self, now: u64) -> (u64, u64) {
         let entries = self.now.0.iter().flatten().flat_map(|table| table.values());
         let alive = entries.filter(|entry| may(Some(entry), (now, now)).0).count() as u64;
-        (alive, alive + self.expiring)
+        (alive, alive + self.lingering)
     }
 
     fn entry(&self, table: usize, key: &[u8]) -> Option<&Entry> {
@@ -160,9 +161,19 @@ impl Model {
 
     fn put(&mut self, table: usize, key: &[u8], value: Value, expires: u64) {
         let value = self.bytes(key, value).into();
-        self.expiring += u64::from(expires > 0);
+        self.lingering += u64::from(expires > 0);
         self.change(table, |keys| drop(keys.insert(key.to_vec(), Entry { value, expires })));
         self.versions.entry((table, key.to_vec())).and_modify(|(_, is_written)| *is_written = true);
+    }
+
+    fn sweep(&mut self, table: usize, is_swept: impl Fn(&[u8]) -> bool) {
+        let mut swept = 0;
+        self.change(table, |keys| {
+            let before = keys.len();
+            keys.retain(|key, _| !is_swept(key));
+            swept = before - keys.len();
+        });
+        self.lingering += swept as u64;
     }
 
     fn take(&mut self, table: usize, key: &[u8]) {
@@ -245,11 +256,11 @@ impl Model {
             }
             (Call::DeleteRange(span), Answer::Done) => {
                 let (from, to) = self.bounds(*span);
-                self.change(table, |keys| keys.retain(|key, _| !is_within(key, &from, &to)));
+                self.sweep(table, |key| is_within(key, &from, &to));
             }
             (Call::DeletePrefix(key, len), Answer::Done) => {
                 let prefix = self.prefix(*key, *len);
-                self.change(table, |keys| keys.retain(|key, _| !key.starts_with(&prefix)));
+                self.sweep(table, |key| key.starts_with(&prefix));
             }
             (Call::Look(look), answer) => {
                 self.judge_look(&self.now, table, look, answer, during)?;
