@@ -148,6 +148,7 @@ for what in $STEPS; do
     done
     ;;
   soak)
+    step "twins of threads" cargo test --release -p quipu-lab --test it soak:: -- --ignored --nocapture
     for design in $DESIGNS; do
       step "soak $design" soak "$design"
       step "soak $design in files" soak "$design" --folder "$scratch"

@@ -130,13 +130,12 @@ pub fn inherited<R>(work: impl FnOnce() -> R) -> impl FnOnce() -> R {
     }
 }
 
-/// Lets this thread call a function [between two looks](crate::sync::between_looks), from now on. Real threads
-/// seldom meet there otherwise. Nothing happens in a build without the feature `twins`.
+/// Lets this thread call a function [between two looks](crate::sync::between_looks), from now on. Otherwise
+/// real threads seldom meet there. Nothing happens in a build without the feature `twins`.
+#[cfg_attr(not(feature = "twins"), expect(unused_variables, reason = "nobody dawdles"))]
 pub fn dawdle_by(slowly: Option<fn()>) {
     #[cfg(feature = "twins")]
     DAWDLE.set(slowly);
-    #[cfg(not(feature = "twins"))]
-    let _ = slowly;
 }
 
 /// Dawdles, if this thread is to.

@@ -24,8 +24,9 @@ with all that the run of its design has done so far: the last one of a design is
 
 /// Let threads make all kinds of calls for long, and hold every answer against exact models.
 ///
-/// Each thread has keys of its own among the others', so a model in memory knows every answer: of writes,
-/// batches, range deletes, expiring values, snapshots, scans in both directions and tables that come and go.
+/// Each thread has keys of its own among the others', so a model in memory knows every answer. The calls are
+/// writes, batches, range deletes, expiring values, snapshots, scans in both directions and tables that come
+/// and go.
 /// Cleaners, dumps and compactions work beside them. Again and again the pool is closed, dropped, or
 /// abandoned as it is in the midst of the work, and opened. Each time it is checked, and its contents must be
 /// exactly those of the models. In the end compaction must leave hardly a tombstone. Pool after pool is of

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::ops::Bound;
 
-/// What the calls of one owner are over.
+/// The extent of the calls of one owner.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// Only calls that such a design offers; `None` for all.

@@ -17,7 +17,7 @@ const SNAPSHOTS: usize = 3;
 /// A key with its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
-/// What a read of one key has shown, one thing after another.
+/// The findings of a read of one key, one thing after another.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     /// Its value.
@@ -30,7 +30,7 @@ pub struct Shown {
     pub version: Option<Option<u64>>,
 }
 
-/// What a walk from both ends has shown.
+/// The findings of a walk from both ends.
 #[derive(Clone, Debug, Default)]
 pub struct Ends {
     /// From the front.
@@ -48,7 +48,7 @@ pub enum Answer {
     Done,
     /// Whether it took effect.
     Did(bool),
-    /// What it saw of a key.
+    /// Its findings about a key.
     Saw(Shown),
     /// The value of each key.
     Many(Vec<Option<Vec<u8>>>),
@@ -108,7 +108,7 @@ impl Hand {
     /// Carries a call out and has it judged. Calls on what is not there are passed over.
     ///
     /// # Errors
-    /// What is wrong with the answer.
+    /// The fault of the answer.
     pub fn perform(
         &mut self,
         store: &Store,

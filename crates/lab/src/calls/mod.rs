@@ -22,6 +22,7 @@ mod model;
 mod model_tests;
 mod pool;
 mod verify;
+mod walks;
 
 pub use call::{Act, Call, Life, Look, Reply, Span, Write};
 pub use codec::{Codec, Key, Value};

@@ -2,7 +2,8 @@
 
 use super::call::{Act, Call, Look, Reply, Span, Write};
 use super::codec::{Codec, Key, Value, WORD};
-use super::hand::{Answer, Ends, Pair, Shown};
+use super::hand::{Answer, Shown};
+use super::walks::is_within;
 use quipu::ErrorKind;
 use quipu::designs::Capabilities;
 use quipu::internals::RecordForm;
@@ -15,18 +16,18 @@ pub(super) type During = (u64, u64);
 
 /// The value of a key.
 #[derive(Clone, Debug)]
-struct Entry {
-    value: Arc<[u8]>,
+pub(super) struct Entry {
+    pub(super) value: Arc<[u8]>,
     /// 0 for never.
     expires: u64,
 }
 
 /// The keys of a table. They are copied when a moment has them and they change.
-type Table = Arc<BTreeMap<Vec<u8>, Entry>>;
+pub(super) type Table = Arc<BTreeMap<Vec<u8>, Entry>>;
 
 /// All tables at a moment; `None` for one that was not there.
 #[derive(Clone, Debug)]
-pub(super) struct Moment(Vec<Option<Table>>);
+pub(super) struct Moment(pub(super) Vec<Option<Table>>);
 
 impl Moment {
     /// A table has been dropped: nothing shows its keys any more.
@@ -37,10 +38,10 @@ impl Moment {
 
 /// See the module's documentation.
 pub struct Model {
-    owner: u8,
-    owners: u8,
-    codec: Codec,
-    can: Capabilities,
+    pub(super) owner: u8,
+    pub(super) owners: u8,
+    pub(super) codec: Codec,
+    pub(super) can: Capabilities,
     now: Moment,
     /// Values so far that expire, or that a range delete took. As long as nobody writes or sweeps their keys,
     /// the store may count them.
@@ -58,18 +59,23 @@ fn may(entry: Option<&Entry>, during: During) -> (bool, bool) {
     }
 }
 
-fn fault<T>(what: impl Into<String>) -> Result<T, String> {
+pub(super) fn fault<T>(what: impl Into<String>) -> Result<T, String> {
     Err(what.into())
 }
 
-fn shown(value: Option<&[u8]>) -> String {
+pub(super) fn shown(value: Option<&[u8]>) -> String {
     value.map_or("nothing".into(), |value| {
         format!("{} bytes from {}", value.len(), value[..value.len().min(8)].escape_ascii())
     })
 }
 
 /// Holds an answer about a key against its state.
-fn fits(key: &[u8], entry: Option<&Entry>, found: Option<&[u8]>, during: During) -> Result<(), String> {
+pub(super) fn fits(
+    key: &[u8],
+    entry: Option<&Entry>,
+    found: Option<&[u8]>,
+    during: During,
+) -> Result<(), String> {
     let (may_be_there, may_be_absent) = may(entry, during);
     let is_right = match (entry, found) {
         (_, None) => may_be_absent,
@@ -221,7 +227,7 @@ impl Model {
     /// Judges the answer to a call, and takes its effect over.
     ///
     /// # Errors
-    /// What is wrong with the answer.
+    /// The fault of the answer.
     pub fn judge(
         &mut self,
         table: usize,
@@ -386,7 +392,12 @@ impl Model {
     }
 
     /// Judges what a reading of one key has shown, one thing after another.
-    fn judge_shown(key: &[u8], entry: Option<&Entry>, seen: &Shown, during: During) -> Result<(), String> {
+    pub(super) fn judge_shown(
+        key: &[u8],
+        entry: Option<&Entry>,
+        seen: &Shown,
+        during: During,
+    ) -> Result<(), String> {
         fits(key, entry, seen.value.as_deref(), during)?;
         let possible = may(entry, during);
         let Some(is_there) = seen.is_there else { return Ok(()) };
@@ -433,149 +444,9 @@ impl Model {
         name.truncate(len.max(1));
         name
     }
-
-    /// Judges a read through a guard of the state of a table at a moment.
-    pub(super) fn judge_look(
-        &self,
-        moment: &Moment,
-        table: usize,
-        look: &Look,
-        answer: &Answer,
-        during: During,
-    ) -> Result<(), String> {
-        let nothing = Table::default();
-        let table = moment.0[table].as_ref().unwrap_or(&nothing);
-        match (look, answer) {
-            (_, Answer::Refused(ErrorKind::Argument, _))
-                if !Call::Look(look.clone()).is_offered(&self.can) =>
-            {
-                Ok(())
-            }
-            (Look::Key(key), Answer::Saw(seen)) => {
-                let key = self.name(*key);
-                Model::judge_shown(&key, table.get(&key), seen, during)
-            }
-            (Look::All(_), Answer::All(pairs, keys)) => {
-                let everything = (Bound::Unbounded, Bound::Unbounded);
-                let mut pairs: Vec<_> = pairs.iter().map(|(key, value)| (key, Some(value))).collect();
-                let mut keys: Vec<_> = keys.iter().map(|key| (key, None)).collect();
-                pairs.sort_unstable();
-                keys.sort_unstable();
-                self.judge_walk(table, &pairs, everything, during)?;
-                self.judge_walk(table, &keys, everything, during)
-                    .map_err(|what| format!("of keys alone, {what}"))
-            }
-            (Look::Range(..) | Look::End(_), Answer::Ends(ends)) => {
-                let (from, to) = self.span(look);
-                self.judge_ends(table, ends, (from.as_ref(), to.as_ref()), during)
-            }
-            (Look::Prefix(key, len, _), Answer::Ends(ends)) => {
-                let prefix = self.prefix(*key, *len);
-                let mut behind = prefix.clone();
-                while behind.last() == Some(&u8::MAX) {
-                    behind.pop();
-                }
-                *behind.last_mut().expect("an owner's byte is lower") += 1;
-                self.judge_ends(table, ends, (Bound::Included(&prefix), Bound::Excluded(&behind)), during)
-            }
-            (_, Answer::Refused(_, why)) => fault(format!("it is refused: {why}")),
-            (_, answer) => fault(format!("it has the answer {answer:?}")),
-        }
-    }
-
-    /// Judges a walk from both ends, which may have ended before they met.
-    fn judge_ends(
-        &self,
-        table: &Table,
-        Ends { front, back, met }: &Ends,
-        (from, to): (Bound<&Vec<u8>>, Bound<&Vec<u8>>),
-        during: During,
-    ) -> Result<(), String> {
-        fn refer((key, value): &Pair) -> (&Vec<u8>, Option<&Vec<u8>>) {
-            (key, Some(value))
-        }
-        let front: Vec<_> = front.iter().map(refer).collect();
-        let back: Vec<_> = back.iter().rev().map(refer).collect();
-        if *met {
-            return self.judge_walk(table, &[front, back].concat(), (from, to), during);
-        }
-        if let (Some((last, _)), Some((first, _))) = (front.last(), back.first())
-            && last >= first
-        {
-            return fault("the ends of a walk have passed each other");
-        }
-        if let Some((last, _)) = front.last() {
-            self.judge_walk(table, &front, (from, Bound::Included(*last)), during)?;
-        }
-        match back.first() {
-            Some((first, _)) => self.judge_walk(table, &back, (Bound::Included(*first), to), during),
-            None => Ok(()),
-        }
-    }
-
-    /// Judges a walk over all keys within bounds, in their order: the own ones exactly, the others by what
-    /// their values prove.
-    fn judge_walk(
-        &self,
-        table: &Table,
-        found: &[(&Vec<u8>, Option<&Vec<u8>>)],
-        (from, to): (Bound<&Vec<u8>>, Bound<&Vec<u8>>),
-        during: During,
-    ) -> Result<(), String> {
-        let (from, to) = (from.cloned(), to.cloned());
-        let mut expected =
-            table.range((from.clone(), Bound::Unbounded)).take_while(|(key, _)| is_below(key, &to));
-        let mut next = expected.next();
-        for (number, (key, value)) in found.iter().enumerate() {
-            let name = key.escape_ascii();
-            if number > 0 && found[number - 1].0 >= key {
-                return fault(format!("a walk shows key {name} twice, or out of order"));
-            }
-            if !is_within(key, &from, &to) {
-                return fault(format!("a walk shows key {name} beyond its bounds"));
-            }
-            while let Some((missed, entry)) = next.filter(|(missed, _)| missed < key) {
-                fits(missed, Some(entry), None, during)?;
-                next = expected.next();
-            }
-            let entry = next.filter(|(expected, _)| expected == key).map(|(_, entry)| entry);
-            if key.first() == Some(&self.owner) {
-                let found = value.map(Vec::as_slice).or(entry.map(|entry| &*entry.value));
-                fits(key, entry, found.or(Some(b"")), during)?;
-            } else if !key.first().is_some_and(|owner| (1..=self.owners).contains(owner))
-                || !value.is_none_or(|value| self.codec.proves(key, value))
-            {
-                let value = shown(value.map(Vec::as_slice));
-                return fault(format!("key {name} appeared with {value}, which nobody wrote"));
-            }
-            if entry.is_some() {
-                next = expected.next();
-            }
-        }
-        next.into_iter()
-            .chain(expected)
-            .try_for_each(|(missed, entry)| fits(missed, Some(entry), None, during))
-    }
 }
 
 fn word_of(value: &[u8]) -> Result<u64, String> {
     let word = value[WORD as usize..].first_chunk().ok_or("the value has no such word")?;
     Ok(u64::from_le_bytes(*word))
-}
-
-fn is_below(key: &[u8], to: &Bound<Vec<u8>>) -> bool {
-    match to {
-        Bound::Unbounded => true,
-        Bound::Included(to) => key <= &to[..],
-        Bound::Excluded(to) => key < &to[..],
-    }
-}
-
-fn is_within(key: &[u8], from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
-    let is_above = match from {
-        Bound::Unbounded => true,
-        Bound::Included(from) => key >= &from[..],
-        Bound::Excluded(from) => key > &from[..],
-    };
-    is_above && is_below(key, to)
 }

@@ -79,7 +79,7 @@ fn a_value_may_be_missed_only_once_it_may_have_expired() {
     assert!(is_right(&mut model, &get, &expires(Expiry::At(150)), (120, 120)));
     assert!(!is_right(&mut model, &get, &expires(Expiry::At(151)), (120, 120)));
     assert!(!is_right(&mut model, &get, &expires(Expiry::Never), (120, 120)));
-    // What a call was told decides what is there from then on.
+    // The answer to a call decides what is there from then on.
     let absent_put = Call::One(3, Act::PutIfAbsent(97));
     assert!(is_right(&mut model, &absent_put, &Answer::Did(true), (149, 150)));
     assert!(is_right(&mut model, &get, &saw(Some(value(3, 97))), (900, 900)));

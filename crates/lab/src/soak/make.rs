@@ -27,7 +27,7 @@ const OPEN: u64 = 8;
 pub(super) struct Make {
     /// The pool.
     pub(super) fixture: Fixture,
-    /// What each thread's calls are over.
+    /// The extent of each thread's calls.
     pub(super) scope: Scope,
     /// The form of its records.
     pub(super) form: RecordForm,
