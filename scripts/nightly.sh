@@ -7,7 +7,7 @@
 # states each conviction took.
 #
 #   scripts/nightly.sh                                  # all of it, some hours
-#   STATES=20000 MODELS=loom_ring TWIN_STATES=2000 HISTORIES=200 OVERLAPPING=300 ROUNDS=2 REOPENINGS=2 VM_ROUNDS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
+#   STATES=20000 MODELS=loom_ring TWIN_STATES=2000 HISTORIES=200 OVERLAPPING=300 ROUNDS=2 SOAK_MINUTES=0.1 VM_ROUNDS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
 #
 # SEED (default: the date) is where the seeds of this night begin, DESIGNS the designs, MODELS the models of loom, REPORT the file of
 # the report, STEPS the steps: crash twins loom model contract linear kill soak vm.
@@ -21,7 +21,7 @@ TWIN_STATES=${TWIN_STATES:-3000000}
 HISTORIES=${HISTORIES:-20000}
 OVERLAPPING=${OVERLAPPING:-20000}
 ROUNDS=${ROUNDS:-100}
-REOPENINGS=${REOPENINGS:-100}
+SOAK_MINUTES=${SOAK_MINUTES:-5}
 VM_ROUNDS=${VM_ROUNDS:-20}
 SEEDS=${SEEDS:-400}
 SCHEDULES=${SCHEDULES:-40000}
@@ -92,6 +92,13 @@ crash() {
   "$quipu" crash --design "$1" --threads "$2" --states "$STATES" --seed "$SEED" --json && reached
 }
 
+# Says as much as it has come to, also if the process dies.
+soak() {
+  local design=$1
+  shift
+  "$quipu" soak --design "$design" --minutes "$SOAK_MINUTES" --seed "$SEED" --json "$@" | tail -n 1
+}
+
 cargo build --release -p quipu-cli || exit 1
 quipu=$(scripts/target-folder)/release/quipu
 DESIGNS=${DESIGNS:-$("$quipu" designs --json | python3 -c 'import json, sys; print(*(json.loads(line)["name"] for line in sys.stdin))')}
@@ -144,10 +151,10 @@ for what in $STEPS; do
     done
     ;;
   soak)
+    step "twins of threads" cargo test --release -p quipu-lab --test it soak:: -- --ignored --nocapture
     for design in $DESIGNS; do
-      step "soak $design" "$quipu" soak "$scratch/pool" --design "$design" --clean "$REOPENINGS" \
-        --unclean "$REOPENINGS" --seed "$SEED" --json
-      rm -f "$scratch/pool"
+      step "soak $design" soak "$design"
+      step "soak $design in files" soak "$design" --folder "$scratch"
     done
     ;;
   # Needs Debian's packages, and leave to install QEMU if it is missing.

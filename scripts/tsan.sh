@@ -25,3 +25,4 @@ run() { # run PACKAGE TEST [FILTER...]
 
 run quipu-parts it epoch:: index_threads::
 run quipu-lab it on_dram on_files --skip model::
+run quipu-lab it soak::every_design

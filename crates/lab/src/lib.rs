@@ -2,10 +2,11 @@
 //!
 //! - [`workload`]: keys, values that prove themselves, and YCSB's requests.
 //! - [`contract`]: what every design promises on every medium.
-//! - [`model`]: random calls that must agree with a `BTreeMap`.
+//! - [`calls`]: any call of the interface, its performer, and the exact model that judges the answer.
+//! - [`model`]: random calls of one thread that must agree with the exact model.
 //! - [`damage`]: damage to any byte of a pool is told, or harms nobody.
 //! - [`kill`]: acknowledged writes survive `kill -9`, proved on real processes.
-//! - [`soak`]: deletes stay deleted and nothing is lost, over hundreds of reopenings with compaction at work.
+//! - [`soak`]: real threads for long, beside dumps, cleaners and reopenings, each with its exact model.
 //! - [`linear`]: what real threads were told must fit one order of what they did.
 //! - [`action`]: what a call does to a key, and what it tells, by which histories and crashes are judged.
 //! - [`run`]: what the last three share.
@@ -16,6 +17,7 @@
 pub mod action;
 pub mod arguments;
 pub mod bench;
+pub mod calls;
 pub mod choice;
 pub mod contract;
 pub mod crash;

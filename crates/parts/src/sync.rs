@@ -17,12 +17,14 @@ use std::ops::{Deref, DerefMut};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A place between two looks that must come in one order, where a simulated run may switch threads. Nothing
-/// without the feature `twins`: such places are on the shortest paths.
+/// A place between two looks that must come in one order, or between two changes. A simulated run may switch
+/// threads here, and real threads may dawdle. Nothing without the feature `twins`: such places are on the
+/// shortest paths.
 #[inline(always)]
 pub fn between_looks() {
     if crate::twin::ARE_THERE {
         quipu_medium::sim::sched::look();
+        crate::twin::dawdle();
     }
 }
 

@@ -66,6 +66,7 @@ pub const ARE_THERE: bool = cfg!(feature = "twins");
 thread_local! {
     /// Of the standard library also under `loom`, which runs the threads of a model on one.
     static LEFT_OUT: std::cell::Cell<Option<Twin>> = const { std::cell::Cell::new(None) };
+    static DAWDLE: std::cell::Cell<Option<fn()>> = const { std::cell::Cell::new(None) };
 }
 
 /// The question of [`twin!`](crate::twin!).
@@ -115,12 +116,34 @@ impl Drop for Guard {
     }
 }
 
-/// The work of a thread that is to be started: it leaves out what this thread leaves out.
+/// The work of a thread that is to be started: it leaves out what this thread leaves out, and dawdles as this
+/// thread does.
 pub fn inherited<R>(work: impl FnOnce() -> R) -> impl FnOnce() -> R {
     let rule = left_out();
+    #[cfg(feature = "twins")]
+    let slowly = DAWDLE.get();
     move || {
         let _guard = leave_out(rule);
+        #[cfg(feature = "twins")]
+        dawdle_by(slowly);
         work()
+    }
+}
+
+/// Lets this thread call a function [between two looks](crate::sync::between_looks), from now on. Otherwise
+/// real threads seldom meet there. Nothing happens in a build without the feature `twins`.
+#[cfg_attr(not(feature = "twins"), expect(unused_variables, reason = "nobody dawdles"))]
+pub fn dawdle_by(slowly: Option<fn()>) {
+    #[cfg(feature = "twins")]
+    DAWDLE.set(slowly);
+}
+
+/// Dawdles, if this thread is to.
+#[inline(always)]
+pub(crate) fn dawdle() {
+    #[cfg(feature = "twins")]
+    if let Some(slowly) = DAWDLE.get() {
+        slowly();
     }
 }
 

@@ -1,35 +1,45 @@
-//! `quipu soak`: deletes and inserts for long, and sees that deleted keys stay away.
+//! `quipu soak`: threads on real memory, each with an exact model of its keys.
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
+use quipu::Design;
+use quipu_lab::choice::{OneOrAll, chosen};
 use quipu_lab::size;
 use quipu_lab::soak::{SoakConfig, SoakReport, explore};
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu soak scratch.pool
-  quipu soak /mnt/pmem0/scratch.pool --clean 1k --unclean 1k --threads 4 --seed 7 --json
-  quipu soak scratch.pool --twin tombstone-dropped-early       # needs --features twins; must end with a violation
+  quipu soak --pools 20
+  quipu soak --design all --minutes 10 --json >> soak.jsonl
+  quipu soak --design xp --minutes 10 --folder /mnt/pmem0       # pools in files
+  quipu soak --design xp --twin retired-in-view                 # needs --features twins; must end with a violation
 
-POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool \
-for a closer look, and is exit code 1.
+A violation ends the run of its design, leaves the pool if that is a file, and is exit code 1.
 
-Fields of the JSON object: design, seed, threads, clean, unclean (reopenings), puts, deletes (calls), \
-freed_segments, moved_bytes (by compaction), most_tombstone_bytes (at any reopening), tombstone_bytes (in the end, \
-after compaction), violations; with violations also details, a list of reopenings, what, replay.";
+Fields of the JSON objects: design, medium, seed, threads, pools, calls, full (calls that found no room), closed, \
+dropped, abandoned (reopenings), freed_segments, moved_bytes (by compaction), dumped_bytes (to levels), \
+most_tombstone_bytes (at any reopening), tombstone_bytes (in the end of a pool, after compaction), violations, \
+seconds; with violations also details, a list of reopenings, what, replay. There is an object after each pool, \
+with all that the run of its design has done so far: the last one of a design is its report.";
 
-/// Delete and insert again for long, and see that deleted keys remain deleted and nothing is lost.
+/// Let threads make all kinds of calls for long, and hold every answer against exact models.
 ///
-/// Clients delete and insert over 20 to 2000 keys in a small pool, so that compaction is always at work.
-/// Again and again the pool is closed, or abandoned as it is in the midst of the work, and opened. Each time
-/// it is checked, and its contents must be exactly those of a model in memory. In the end compaction must
-/// leave hardly a tombstone.
+/// Each thread has keys of its own among the others', so a model in memory knows every answer. The calls are
+/// writes, batches, range deletes, expiring values, snapshots, scans in both directions and tables that come
+/// and go.
+/// Cleaners, dumps and compactions work beside them. Again and again the pool is closed, dropped, or
+/// abandoned as it is in the midst of the work, and opened. Each time it is checked, and its contents must be
+/// exactly those of the models. In the end compaction must leave hardly a tombstone. Pool after pool is of
+/// another make.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
+    /// The designs, separated by commas, or all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "quipu")]
+    design: Vec<OneOrAll<Design>>,
     #[command(flatten)]
     config: SoakConfig,
-    /// Print one JSON object.
+    /// Print one JSON object a line, as each pool ends.
     #[arg(long)]
     json: bool,
 }
@@ -37,28 +47,47 @@ pub struct Args {
 impl Args {
     /// Works, reopens and compares.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let reopenings = self.config.clean.saturating_add(self.config.unclean);
-        let report =
-            Bar::during("reopened", |bar| explore(&self.config, &mut |done| bar.at(done, reopenings)))?;
-        output::told(self.json, &report, || text(&report))?;
-        Ok(Outcome::Fine.and(report.violations == 0))
+        let mut outcome = Outcome::Fine;
+        for design in chosen(&self.design) {
+            let config = SoakConfig { design, ..self.config.clone() };
+            let (mut pools, mut told) = (0, Ok(()));
+            let report = Bar::during(&format!("{design}: soaked"), |bar| {
+                explore(&config, &mut |report, done, total| {
+                    bar.at(done, total);
+                    if self.json && report.pools > pools && told.is_ok() {
+                        (pools, told) = (report.pools, output::json_line(report));
+                    }
+                })
+            })?;
+            told?;
+            outcome = outcome.and(report.violations == 0);
+            if !self.json {
+                output::line(text(&report))?;
+            }
+        }
+        Ok(outcome)
     }
 }
 
 fn text(report: &SoakReport) -> String {
     let counts = format!(
-        "{}: {} and {} by {}, seed {}, {:.1} s; reopened {} times after a close and {} times in the midst of the \
-         work; compaction freed {} and moved {}; tombstones took up to {}, in the end {}",
+        "{} on {}: {} by {} on {}, seed {}, {:.1} s; {} found no room; reopened {} times after a close, {} after a \
+         drop and {} in the midst of the work; compaction freed {} and moved {}, {} went to levels; tombstones took up to {}, \
+         in the end {}",
         report.design,
-        counted(report.puts, "put"),
-        counted(report.deletes, "delete"),
-        counted(report.threads as u64, "client"),
+        report.medium,
+        counted(report.calls, "call"),
+        counted(report.threads as u64, "thread"),
+        counted(report.pools, "pool"),
         report.seed,
         report.seconds,
-        report.clean,
-        report.unclean,
+        report.full,
+        report.closed,
+        report.dropped,
+        report.abandoned,
         counted(report.freed_segments, "segment"),
         size::human(report.moved_bytes),
+        size::human(report.dumped_bytes),
         size::human(report.most_tombstone_bytes),
         size::human(report.tombstone_bytes),
     );

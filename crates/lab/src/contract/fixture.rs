@@ -49,6 +49,7 @@ enum Place {
 pub struct Fixture {
     place: Place,
     simulated: bool,
+    stays: bool,
     /// The settings that the pool is created and opened with.
     pub options: Options,
 }
@@ -84,7 +85,7 @@ impl Fixture {
             // Checks fill pools.
             .levels(Levels::Off)
             .recovery_threads(2);
-        Fixture { place, simulated: matches!(medium, Medium::Sim), options }
+        Fixture { place, simulated: matches!(medium, Medium::Sim), stays: false, options }
     }
 
     /// Creates the pool.
@@ -116,6 +117,34 @@ impl Fixture {
             Ending::Dropped => drop(store),
         }
         self.open()
+    }
+
+    /// The bytes of the pool as they are now, which nobody may be changing.
+    pub fn image(&self, store: &Store) -> Vec<u8> {
+        let mut image = vec![0; store.region().len() as usize];
+        store.region().read_racing(0, &mut image);
+        image
+    }
+
+    /// Lets the pool, which must not be open, be a copy with these bytes.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn restore(&self, image: &[u8]) -> std::io::Result<()> {
+        match &self.place {
+            Place::Memory(region) => region.write(0, image),
+            Place::File(path) => {
+                let copy = path.with_extension("copy");
+                std::fs::write(&copy, image)?;
+                std::fs::rename(&copy, path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the pool's file stay when this goes.
+    pub fn keep(&mut self) {
+        self.stays = true;
     }
 
     /// Lets so much time pass.
@@ -178,7 +207,9 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        if let Place::File(path) = &self.place {
+        if let Place::File(path) = &self.place
+            && !self.stays
+        {
             // It may never have been created.
             let _ = std::fs::remove_file(path);
         }

@@ -24,6 +24,6 @@ mod slots;
 mod space;
 mod suite;
 
-pub use contents::{Contents, value_of, verify, verify_beside};
+pub use contents::{Contents, value_of, verify};
 pub use fixture::{Ending, Fixture, Medium, Outcome};
 pub use suite::{CHECKS, Check, Failure, judge, message};

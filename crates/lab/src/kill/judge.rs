@@ -2,7 +2,8 @@
 
 use super::plan::Extent;
 use crate::action::{Action, Outcome};
-use crate::linear::{BUDGET, Caller, Contents, History, Operation, Verdict, check, contents, prove};
+use crate::calls::prove;
+use crate::linear::{BUDGET, Caller, Contents, History, Operation, Verdict, check, contents};
 use quipu::Store;
 
 /// Judges an open pool: the contents, if nothing is wrong.

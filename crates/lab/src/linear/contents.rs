@@ -2,20 +2,11 @@
 
 use super::values::{decode, key_bytes, key_number};
 use crate::action::{State, Value};
-use quipu::{Client, Store};
+use quipu::Client;
 use std::collections::BTreeMap;
 
 /// All keys with their values; absent ones are not in it.
 pub(crate) type Contents = BTreeMap<u64, Value>;
-
-/// Proves every structure of a store.
-///
-/// # Errors
-/// The damage.
-pub(crate) fn prove(store: &mut Store) -> Result<(), String> {
-    let checked = store.check(&|_, _| {}).map_err(|error| format!("the pool cannot be checked: {error}"))?;
-    if checked.is_sound() { Ok(()) } else { Err(format!("the pool is unsound: {}", checked.damage)) }
-}
 
 /// Reads these keys, which ascend, by iteration and by key, and insists that both agree and that nothing is
 /// foreign.

@@ -8,13 +8,13 @@
 //! all the time, somebody who compacts beside the threads.
 
 use super::config::LinearConfig;
-use super::contents::prove;
 use super::drive::{Course, Driver, Leaving, Meeting, leanings};
 use super::operation::{Caller, Operation};
 use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
 use super::twins::Broken;
 use crate::action::Action;
+use crate::calls::prove;
 use crate::contract::{Ending, Fixture, Medium};
 use crate::run::on_threads;
 use quipu::internals::twin::leave_out;

@@ -33,7 +33,7 @@ mod check_tests;
 
 pub use check::{BUDGET, History, Verdict, Violation, check};
 pub use config::{LinearConfig, LinearReport};
-pub(crate) use contents::{Contents, contents, prove};
+pub(crate) use contents::{Contents, contents};
 pub use explore::explore;
 pub use operation::{Caller, Operation};
 pub use record::{Clock, Log};
@@ -41,5 +41,6 @@ pub(crate) use subject::perform;
 pub use subject::{Subject, Timing};
 pub(crate) use twins::broken;
 pub use twins::{Broken, Lie};
+#[cfg(test)]
 pub(crate) use values::key_bytes;
 pub use values::{decode, encode};

@@ -1,18 +1,24 @@
-//! Deletes for long: deleted keys remain deleted while compaction works.
+//! Soak: threads on real memory, each with keys of its own and an exact model of them.
 //!
-//! A tombstone is the one record that must outlive others. Dropped too early, a value that was deleted long
-//! ago comes back at the next open; dropped too late, a store of deletes fills up with tombstones. Both show
-//! only after segments have been cleaned and reused many times, so the crash explorer with its forty
-//! operations seldom gets there. Here clients delete and insert again, half and half, over a small key set in
-//! a small pool, while compaction is at work. A model in DRAM knows the value of every key. Again and again
-//! the pool is closed and opened, or abandoned. Abandoned, the file is copied in the midst of the work, with
-//! segments open and a victim half moved, and the copy is recovered. Then the contents must be those of the
-//! model and nothing else, and every structure sound. In the end the tombstones must go.
+//! Some faults show only when much runs at once and for long. A tombstone that is dropped too early brings
+//! back a value that was deleted long ago, after segments have been cleaned and reused many times. Memory
+//! that is released while readers look into it shows only if a dump, a compaction and a reader meet. The
+//! crash explorer with its forty operations seldom gets there, and its threads take turns.
+//!
+//! Here real threads make all [calls](crate::calls) of the interface, each on keys of its own beside the
+//! others', in tables that they share and in one that comes and goes. Cleaners, dumps and compactions work
+//! beside them. Snapshots and scans go over everybody's keys. Each answer must be exactly that of the
+//! thread's [model](crate::calls::Model).
+//!
+//! Again and again the pool is closed, dropped, or abandoned. Abandoned, it is copied in the midst of the
+//! work, with segments open and a victim half moved, and the copy is recovered. Each time every structure
+//! must be sound and the contents those of the models. In the end compaction must leave hardly a tombstone.
+//! Pool after pool is of another make, in memory or in files.
 //!
 //! - [`explore`]: the run.
 
 mod config;
-mod model;
+mod make;
 mod run;
 
 pub use config::{SoakConfig, SoakReport};

@@ -1,69 +1,92 @@
 //! [`explore`]: work, reopen, compare, again and again.
 
 use super::config::{SoakConfig, SoakReport};
-use super::model::Model;
-use crate::arguments::twin_argument;
-use crate::linear::{contents, prove};
+use super::make::{Make, ZONE};
+use crate::calls::{Codec, Draw, Hand, Model, verify};
+use crate::contract::message;
 use crate::run::{At, Conviction, RunError, on_threads};
 use crate::workload::mix;
-use quipu::internals::twin::leave_out;
-use quipu::{Client, Levels, MediumKind, Options, Store};
+use quipu::internals::twin::{dawdle_by, leave_out};
+use quipu::{Error, Store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Keys in use, at least.
-const FEWEST_KEYS: u64 = 20;
+/// Reopenings of a pool.
+const ROUNDS: u64 = 6;
 
-/// Zones this small fill up and change hands often.
-const ZONE: u64 = 16 << 10;
-
-/// Bytes of the pool for a key: several times what its value takes, so that there is always something to
-/// clean, and never want of room.
-const BYTES_PER_KEY: u64 = 1024;
+/// Most calls of all threads between two of them; at least a tenth of it.
+const CALLS: u64 = 8000;
 
 /// Passes of compaction in the end: the first drops what was superseded, the others the tombstones that had
 /// to outlive it.
 const PASSES: usize = 3;
 
-/// Works and reopens as `config` says. The first violation ends the run and leaves the pool. `progress` is
-/// told the reopenings done.
+/// Works and reopens as `config` says. The first violation ends the run. `progress` sees the report after
+/// each reopening and each pool, how much is done, and of how much.
 ///
 /// # Errors
-/// A pool that cannot be made, or files that cannot be handled.
-pub fn explore(config: &SoakConfig, progress: &mut dyn FnMut(u64)) -> Result<SoakReport, RunError> {
-    RunError::check([
-        ("keys", config.keys, FEWEST_KEYS..=u64::MAX),
-        ("threads", config.threads as u64, 1..=u64::MAX),
-        ("ops", config.ops, 1..=u64::MAX),
-    ])?;
+/// Impossible settings, and pools that cannot be made.
+pub fn explore(
+    config: &SoakConfig,
+    progress: &mut dyn FnMut(&SoakReport, u64, u64),
+) -> Result<SoakReport, RunError> {
+    RunError::check([("threads", config.threads as u64, 1..=64)])?;
     let begun = Instant::now();
-    let mut run = Run {
-        config,
-        model: Model::new(config.keys),
-        random: SmallRng::seed_from_u64(mix(config.seed)),
-        report: SoakReport {
-            design: config.design.to_string(),
-            seed: config.seed,
-            threads: config.threads,
-            ..SoakReport::default()
-        },
+    let time = config.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
+    let _left_out = leave_out(config.twin);
+    dawdle_by(Some(dawdle_beside));
+    let mut report = SoakReport {
+        design: config.design.to_string(),
+        medium: if config.folder.is_some() { "file" } else { "dram" }.to_owned(),
+        seed: config.seed,
+        threads: config.threads,
+        ..SoakReport::default()
     };
-    let broken = match run.all(progress) {
-        Ok(()) => None,
-        Err(Broken::Rule(what)) => Some(what),
-        Err(Broken::Run(error)) => return Err(error),
-    };
-    let mut report = run.report;
-    (report.puts, report.deletes) = run.model.calls();
-    report.seconds = begun.elapsed().as_secs_f64();
-    match broken {
-        None => remove(&config.pool)?,
-        Some(what) => report.convict(config, what),
+    let is_over = |pools: u64| time.map_or(pools >= config.pools, |time| begun.elapsed() >= time);
+    while !is_over(report.pools) && report.violations == 0 {
+        let (before, seed) = (report.pools, config.seed + report.pools);
+        let mut reopened = |report: &mut SoakReport, rounds: u64| {
+            report.seconds = begun.elapsed().as_secs_f64();
+            match time {
+                Some(time) => progress(report, begun.elapsed().as_secs().min(time.as_secs()), time.as_secs()),
+                None => progress(report, before * ROUNDS + rounds, config.pools * ROUNDS),
+            }
+        };
+        match pool(config, seed, &mut report, &mut reopened) {
+            Ok(()) => {}
+            Err(Broken::Rule(what)) => report.convict(config, seed, what),
+            Err(Broken::Run(error)) => {
+                dawdle_by(None);
+                return Err(error);
+            }
+        }
+        report.pools += 1;
+        reopened(&mut report, ROUNDS);
     }
+    dawdle_by(None);
+    report.seconds = begun.elapsed().as_secs_f64();
     Ok(report)
+}
+
+/// Now and then a thread dawdles between two looks, so that others come in between.
+fn dawdle(one_in: u32) {
+    if rand::rng().random_ratio(1, one_in) {
+        std::thread::sleep(Duration::from_micros(rand::rng().random_range(20..2000)));
+    }
+}
+
+/// Threads that make calls come to such places many times in each.
+fn dawdle_at_work() {
+    dawdle(200);
+}
+
+/// Those that dump and clean come to few.
+fn dawdle_beside() {
+    dawdle(3);
 }
 
 /// Why a run ends early.
@@ -80,163 +103,223 @@ impl From<String> for Broken {
     }
 }
 
-impl From<RunError> for Broken {
-    fn from(error: RunError) -> Broken {
-        Broken::Run(error)
-    }
-}
-
-struct Run<'a> {
-    config: &'a SoakConfig,
+/// One owner: its calls to come, and what its keys must be.
+struct Owner {
+    draw: Draw,
     model: Model,
-    random: SmallRng,
-    report: SoakReport,
+    names: Vec<String>,
 }
 
-impl Run<'_> {
-    fn options(&self) -> Options {
-        let SoakConfig { design, keys, .. } = *self.config;
-        Options::new()
-            .design(design)
-            .size((keys * BYTES_PER_KEY).max(2 << 20).next_multiple_of(4096))
-            .zone_size(ZONE)
-            .medium(MediumKind::File)
-            // An abandoned pool is copied while it rests.
-            .accept_copy(true)
-            // Copies are of the pool alone.
-            .levels(Levels::Off)
-            // The copy of an open store must not change meanwhile.
-            .cleaner(false)
+/// Lives through one pool.
+fn pool(
+    config: &SoakConfig,
+    seed: u64,
+    report: &mut SoakReport,
+    reopened: &mut dyn FnMut(&mut SoakReport, u64),
+) -> Result<(), Broken> {
+    let levels = match &config.folder {
+        Some(folder) => tempfile::tempdir_in(folder),
+        // A disk would hold the dumps up.
+        None => tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()),
+    };
+    let levels = levels.map_err(RunError::system("a folder for levels")).map_err(Broken::Run)?;
+    let make = Make::new(
+        config.design,
+        config.threads,
+        mix(seed),
+        (config.folder.as_ref(), &levels.path().join("levels")),
+    );
+    let mut run = Run::new(make, config.threads, seed).map_err(RunError::Create).map_err(Broken::Run)?;
+    run.all(report, reopened).map_err(|broken| match broken {
+        Broken::Rule(what) if config.folder.is_some() => {
+            run.make.fixture.keep();
+            let levels = levels.keep();
+            Broken::Rule(format!(
+                "{what}\nits levels are in {}, its settings: {}",
+                levels.display(),
+                run.settings
+            ))
+        }
+        Broken::Rule(what) => Broken::Rule(format!("{what}\nits settings: {}", run.settings)),
+        broken => broken,
+    })
+}
+
+/// A pool at work.
+struct Run {
+    make: Make,
+    store: Option<Store>,
+    owners: Vec<Mutex<Owner>>,
+    random: SmallRng,
+    /// Those of the store, in words.
+    settings: String,
+}
+
+impl Run {
+    fn new(make: Make, threads: usize, seed: u64) -> Result<Run, Error> {
+        let store = make.fixture.create()?;
+        let tables = make.scope.tables;
+        if tables > 1 {
+            store.create_table("side")?;
+        }
+        let codec = Codec::of(&store, make.form);
+        let can = make.scope.can.clone().expect("only calls that the design offers");
+        let owner = |owner: u8| {
+            let names = ["default".to_owned(), "side".to_owned(), format!("of {owner}")];
+            Mutex::new(Owner {
+                draw: Draw::new(make.scope.clone(), mix(seed ^ mix(owner.into()))),
+                model: Model::new((owner, threads as u8), codec, can.clone(), tables),
+                names: names[..tables].to_vec(),
+            })
+        };
+        let owners = (1..=threads as u8).map(owner).collect();
+        let settings = store.settings().into_iter().map(|(name, value)| format!("{name}={value}"));
+        let settings = settings.collect::<Vec<_>>().join(" ");
+        Ok(Run { settings, make, store: Some(store), owners, random: SmallRng::seed_from_u64(mix(!seed)) })
     }
 
-    fn all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Broken> {
-        let _left_out = leave_out(self.config.twin.and_then(|broken| broken.twin()));
-        let pool = &self.config.pool;
-        let mut store = Store::create(pool, &self.options()).map_err(RunError::Create)?;
-        let (mut clean, mut unclean) = (self.config.clean, self.config.unclean);
-        while clean + unclean > 0 {
-            let abandon = self.random.random_range(0..clean + unclean) >= clean;
-            self.work(&store, abandon)?;
-            self.note(&store);
-            if abandon {
-                drop(store);
-                let copy = copy_of(pool);
-                fs::rename(&copy, pool).map_err(RunError::system(copy.display()))?;
-                unclean -= 1;
-                self.report.unclean += 1;
-            } else {
-                store.close().map_err(|error| format!("the pool cannot be closed: {error}"))?;
-                clean -= 1;
-                self.report.clean += 1;
+    fn all(
+        &mut self,
+        report: &mut SoakReport,
+        reopened: &mut dyn FnMut(&mut SoakReport, u64),
+    ) -> Result<(), Broken> {
+        for round in 0..ROUNDS {
+            let has_cleaner = self.random.random_ratio(2, 3);
+            self.open(has_cleaner)?;
+            let calls = self.random.random_range(CALLS / 10..=CALLS);
+            let hands = self.work(calls, report)?;
+            let store = self.store.take().expect("it was opened");
+            report.note(&store);
+            // The copy of an open store must not change meanwhile, and is of the pool alone.
+            let may_abandon = !has_cleaner && !self.make.has_levels;
+            match self.random.random_range(0..3) {
+                0 => {
+                    drop(hands);
+                    store.close().map_err(|error| format!("the pool cannot be closed: {error}"))?;
+                    report.closed += 1;
+                }
+                1 if may_abandon => {
+                    // While the clients still hold everything that they hold.
+                    let image = self.make.fixture.image(&store);
+                    drop(hands);
+                    drop(store);
+                    self.make
+                        .fixture
+                        .restore(&image)
+                        .map_err(RunError::system("a copy of the pool"))
+                        .map_err(Broken::Run)?;
+                    report.abandoned += 1;
+                }
+                _ => {
+                    drop(hands);
+                    drop(store);
+                    report.dropped += 1;
+                }
             }
-            store = self.reopen()?;
-            progress(self.report.clean + self.report.unclean);
+            self.open(false)?;
+            self.judge()?;
+            reopened(report, round + 1);
         }
-        self.end(store)
+        self.end(report)
     }
 
-    /// All clients at work, until they have made their calls. To abandon the pool, it is copied while they
-    /// still hold everything that they hold.
-    fn work(&mut self, store: &Store, abandon: bool) -> Result<(), Broken> {
-        let SoakConfig { pool, threads, ops, .. } = self.config;
-        // From few keys, which are hot, to all of them: each order of magnitude as often as any other.
-        let most = (self.config.keys as f64 / FEWEST_KEYS as f64).ln();
-        let keys = (FEWEST_KEYS as f64 * self.random.random_range(0.0..=most).exp()) as u64;
-        let (seed, model) = (self.random.random::<u64>(), &self.model);
-        let ops = ops / *threads as u64;
-        let ended = on_threads(*threads, |thread| calls(store, model, keys, ops, seed, thread as u64));
-        // Dropped at the end of this function and not before: a client that goes tidies up.
-        let _clients = ended.into_iter().collect::<Result<Vec<_>, String>>()?;
-        if abandon {
-            let copy = copy_of(pool);
-            fs::copy(pool, &copy).map_err(RunError::system(copy.display()))?;
-        }
+    /// Opens the pool, unless it is open, as every opening may choose.
+    fn open(&mut self, has_cleaner: bool) -> Result<(), String> {
+        drop(self.store.take());
+        let (verifies, threads) = (self.random.random_ratio(1, 4), self.random.random_range(1..4));
+        let with = |options: quipu::Options| {
+            options.cleaner(has_cleaner).verify_reads(verifies).recovery_threads(threads).accept_copy(true)
+        };
+        let opened = self.make.fixture.open_with(with);
+        self.store = Some(opened.map_err(|error| format!("the pool cannot be opened: {error}"))?);
         Ok(())
     }
 
-    /// Adds up what a store did that is about to go.
-    fn note(&mut self, store: &Store) {
-        let stats = store.stats();
-        self.report.freed_segments += stats.freed_segments;
-        self.report.moved_bytes += stats.moved_bytes;
-        self.report.most_tombstone_bytes = self.report.most_tombstone_bytes.max(stats.tombstone_bytes);
+    /// All threads at work, until they have made their calls or one has found a fault. Their hands are still
+    /// there in the end: one that goes tidies up.
+    fn work(&mut self, calls: u64, report: &mut SoakReport) -> Result<Vec<Hand>, String> {
+        let store = self.store.as_ref().expect("it was opened");
+        let (stop, owners) = (&AtomicBool::new(false), &self.owners);
+        let calls = calls / owners.len() as u64;
+        let work = |number: usize| -> Result<(Hand, u64), String> {
+            dawdle_by(Some(dawdle_at_work));
+            let mut owner = owners[number].lock().unwrap_or_else(PoisonError::into_inner);
+            let Owner { draw, model, names } = &mut *owner;
+            let mut hand = Hand::new(store, names).map_err(|error| error.to_string())?;
+            let mut made = 0;
+            while made < calls && !stop.load(Ordering::Relaxed) {
+                let (table, call) = draw.call();
+                hand.perform(store, model, table, &call)?;
+                made += 1;
+            }
+            Ok((hand, made))
+        };
+        let ended = on_threads(owners.len(), |number| {
+            let done = catch_unwind(AssertUnwindSafe(|| work(number)))
+                .unwrap_or_else(|panic| Err(format!("a panic: {}", message(&*panic))));
+            if done.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            done.map_err(|what| format!("thread {}: {what}", number + 1))
+        });
+        let ended = ended.into_iter().collect::<Result<Vec<_>, String>>()?;
+        report.calls += ended.iter().map(|(_, made)| made).sum::<u64>();
+        report.full += ended.iter().map(|(hand, _)| hand.full).sum::<u64>();
+        Ok(ended.into_iter().map(|(hand, _)| hand).collect())
     }
 
-    /// Opens the pool and judges it.
-    fn reopen(&self) -> Result<Store, Broken> {
-        let opened = Store::open(&self.config.pool, &self.options());
-        let mut store = opened.map_err(|error| format!("the pool cannot be opened: {error}"))?;
-        self.judge(&mut store)?;
-        Ok(store)
-    }
-
-    fn judge(&self, store: &mut Store) -> Result<(), Broken> {
-        prove(store)?;
-        let keys: Vec<u64> = (0..self.config.keys).collect();
-        Ok(self.model.compare(&contents(&store.client(), &keys)?)?)
+    /// Judges an open pool that nobody uses.
+    fn judge(&mut self) -> Result<(), String> {
+        let store = self.store.as_mut().expect("it was opened");
+        let owners =
+            self.owners.iter_mut().map(|owner| owner.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let owners = owners.map(|owner| (&mut owner.model, &owner.names[..]));
+        verify(store, owners, self.make.scope.keys)
     }
 
     /// When nobody writes any more, compaction leaves hardly a tombstone, and everything else.
-    fn end(&mut self, mut store: Store) -> Result<(), Broken> {
+    fn end(&mut self, report: &mut SoakReport) -> Result<(), Broken> {
+        let store = self.store.as_ref().expect("it was opened");
         for _ in 0..PASSES {
             store.compact().map_err(|error| format!("compaction fails: {error}"))?;
         }
-        self.note(&store);
-        self.judge(&mut store)?;
-        self.report.tombstone_bytes = store.stats().tombstone_bytes;
-        drop(store);
-        drop(self.reopen()?);
-        if self.report.tombstone_bytes > ZONE {
-            return Err(
-                format!("compaction leaves {} bytes of tombstones", self.report.tombstone_bytes).into()
-            );
+        report.note(store);
+        self.judge()?;
+        let left = self.store.as_ref().expect("it was opened").stats().tombstone_bytes;
+        report.tombstone_bytes = report.tombstone_bytes.max(left);
+        self.open(false)?;
+        self.judge()?;
+        // Each table has a memtable that is being written, and the levels need theirs.
+        let most = ZONE * self.make.scope.tables as u64;
+        if left > most && !self.make.has_levels {
+            return Err(format!("compaction leaves {left} bytes of tombstones").into());
         }
         Ok(())
     }
 }
 
-fn copy_of(pool: &Path) -> PathBuf {
-    let mut path = pool.to_owned().into_os_string();
-    path.push(".copy");
-    path.into()
-}
-
-/// The calls of one client, which is still there in the end.
-fn calls(
-    store: &Store,
-    model: &Model,
-    keys: u64,
-    calls: u64,
-    seed: u64,
-    thread: u64,
-) -> Result<Client, String> {
-    let mut random = SmallRng::seed_from_u64(mix(seed ^ thread));
-    let mut client = store.client();
-    // Beside what writers do by themselves, and not always, since it leaves little that is old.
-    let asks = thread == 0 && random.random_ratio(1, 4);
-    for call in 0..calls {
-        if asks && call == calls / 2 {
-            store.compact().map_err(|error| format!("compaction fails: {error}"))?;
-        }
-        model.call(&mut client, keys, &mut random)?;
-    }
-    Ok(client)
-}
-
-fn remove(pool: &Path) -> Result<(), RunError> {
-    fs::remove_file(pool).map_err(RunError::system(pool.display()))
-}
-
 impl SoakReport {
-    fn convict(&mut self, config: &SoakConfig, what: String) {
+    /// Adds up what a store did that is about to go.
+    fn note(&mut self, store: &Store) {
+        let stats = store.stats();
+        self.freed_segments += stats.freed_segments;
+        self.moved_bytes += stats.moved_bytes;
+        self.dumped_bytes += stats.dumped_bytes;
+        self.most_tombstone_bytes = self.most_tombstone_bytes.max(stats.tombstone_bytes);
+    }
+
+    fn convict(&mut self, config: &SoakConfig, seed: u64, what: String) {
         self.violations += 1;
-        let SoakConfig { pool, design, keys, threads, ops, clean, unclean, seed, twin } = config;
-        let replay = format!(
-            "quipu soak {} --design {design} --keys {keys} --threads {threads} --ops {ops} --clean {clean} --unclean \
-             {unclean} --seed {seed}{}",
-            pool.display(),
-            twin_argument(*twin)
-        );
-        self.details.push(Conviction { at: At::Reopenings(self.clean + self.unclean), what, replay });
+        let SoakConfig { design, threads, folder, twin, .. } = config;
+        let folder =
+            folder.as_ref().map_or(String::new(), |folder| format!(" --folder {}", folder.display()));
+        let twin = twin.map_or(String::new(), |twin| format!(" --twin {}", twin.name()));
+        let replay =
+            format!("quipu soak --design {design} --pools 1 --threads {threads} --seed {seed}{folder}{twin}");
+        self.details.push(Conviction {
+            at: At::Reopenings(self.closed + self.dropped + self.abandoned),
+            what,
+            replay,
+        });
     }
 }

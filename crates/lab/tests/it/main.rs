@@ -41,6 +41,7 @@ mod regressions;
 mod renewed;
 mod repointing;
 mod shared;
+mod shown_once;
 mod small_pools;
 mod soak;
 mod sync;

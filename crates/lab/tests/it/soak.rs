@@ -1,39 +1,69 @@
-//! A short soak; `quipu soak` runs long ones.
+//! Short soaks; `quipu soak` runs long ones.
 
+use quipu::Design;
 use quipu::internals::Twin;
-use quipu_lab::crash::Broken;
 use quipu_lab::soak::{SoakConfig, SoakReport, explore};
 
-fn short(config: SoakConfig) -> SoakReport {
-    let folder = tempfile::tempdir().expect("a folder");
-    let config = SoakConfig { pool: folder.path().join("pool"), ops: 20_000, clean: 6, unclean: 6, ..config };
-    explore(&config, &mut |_| {}).expect("a run")
+fn short(config: &SoakConfig) -> SoakReport {
+    explore(config, &mut |_, _, _| {}).expect("a run")
 }
 
 #[test]
-fn what_is_deleted_stays_away_and_nothing_else_does() {
-    for (seed, keys, threads) in [(1, 2000, 2), (2, 60, 3), (3, 400, 1)] {
-        let report = short(SoakConfig { seed, keys, threads, ..SoakConfig::of("pool") });
+fn every_design_does_what_its_models_say() {
+    for (number, design) in Design::ALL.iter().enumerate() {
+        let report = short(&SoakConfig {
+            design: *design,
+            pools: 1,
+            seed: 1 + number as u64,
+            ..SoakConfig::default()
+        });
         assert_eq!(report.violations, 0, "{:#?}", report.details);
         // Otherwise nothing was put at risk.
-        assert!(report.freed_segments > 200 && report.moved_bytes > 100_000, "{report:?}");
-        assert!(report.most_tombstone_bytes > 8 * report.tombstone_bytes, "{report:?}");
-        assert_eq!((report.clean, report.unclean), (6, 6));
+        assert!(report.calls > 6000 && report.freed_segments > 30, "{report:?}");
+        assert_eq!(report.closed + report.dropped + report.abandoned, 6, "{report:?}");
     }
 }
 
-/// The fault that this is for: tombstones go while older values of their keys remain.
+#[test]
+fn pools_in_files_are_abandoned_and_go() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for design in [Design::QUIPU, Design::XP] {
+        let report = short(&SoakConfig {
+            design,
+            pools: 1,
+            folder: Some(folder.path().to_owned()),
+            ..SoakConfig::default()
+        });
+        assert_eq!((report.violations, &report.medium[..]), (0, "file"), "{:#?}", report.details);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+/// Real threads: nothing says in which pool they meet.
+fn convicted(design: Design, twin: Twin, seed: u64, faults: &[&str]) {
+    let config = SoakConfig { design, seed, pools: 200, twin: Some(twin), ..SoakConfig::default() };
+    let report = short(&config);
+    assert_eq!(report.violations, 1, "seed {seed}: {report:?}");
+    let conviction = &report.details[0];
+    println!("{twin:?}, seed {seed}, {:.1} s: {conviction}", report.seconds);
+    assert!(faults.iter().any(|fault| conviction.what.contains(fault)), "{conviction}");
+    assert!(conviction.replay.ends_with(&format!(" --twin {}", twin.name())), "{conviction}");
+}
+
+/// Tombstones go while older values of their keys remain. Of a large one the zones may be gone.
 #[test]
 fn tombstones_that_go_early_are_convicted() {
-    // Real threads: nothing says in which run a tombstone goes too early.
-    let twin = Some(Broken::Store(Twin::TombstoneDroppedEarly));
-    let run = |seed| (seed, short(SoakConfig { seed, twin, ..SoakConfig::of("pool") }));
-    let convicted = (1..=8).map(run).find(|(_, report)| report.violations > 0);
-    let (seed, report) = convicted.expect("one of eight runs convicts it");
-    let conviction = &report.details[0];
-    assert!(conviction.what.contains("returned after it was deleted"), "{conviction:?}");
-    assert!(
-        conviction.replay.ends_with(&format!("--seed {seed} --twin tombstone-dropped-early")),
-        "{conviction:?}"
-    );
+    let faults = ["returned after it was deleted", "is damaged: a large value"];
+    convicted(Design::QUIPU, Twin::TombstoneDroppedEarly, 1, &faults);
+}
+
+/// Memory that a walk looks into is used again.
+#[test]
+#[ignore = "at night: cargo test -p quipu-lab --test it soak:: -- --ignored"]
+fn memtables_that_are_retired_in_view_are_convicted() {
+    let wrong =
+        ["twice", "is lost", "another value", "returned after", "nobody wrote", "is refused", "panic"];
+    for seed in [1, 1001, 2001] {
+        convicted(Design::XP, Twin::RetiredInView, seed, &wrong);
+    }
 }

@@ -309,7 +309,12 @@ impl Leaf {
             let slice = slots.slice(at);
             let is_due = if slice == from { is_included } else { (slice > from) != BACK };
             if word != 0 && is_due {
-                out.push((Step::Slice(slice), word));
+                match out.last_mut() {
+                    // A key that went and came back, to a slot behind its old one, was told already: neither
+                    // change is more than one slot, and so neither is marked.
+                    Some((Step::Slice(last), told)) if *last == slice => *told = word,
+                    _ => out.push((Step::Slice(slice), word)),
+                }
             }
             out.len() < limit
         };
