@@ -211,16 +211,20 @@ fn a_line_that_runs_instead_has_the_words_of_the_printed_one() {
     }
 }
 
-/// The dependency that the README shows is where the packages are.
+/// The dependencies that documents show are where the packages are.
 #[test]
-fn the_dependency_of_the_readme_is_this_repository() {
+fn dependencies_are_of_this_repository() {
     let toml: Vec<Block> = DOCUMENTS
         .iter()
         .flat_map(|(_, text)| blocks(text))
         .filter(|block| block.language == "toml")
         .collect();
-    let git = format!("quipu = {{ git = \"{}\" }}", env!("CARGO_PKG_REPOSITORY"));
-    assert!(!toml.is_empty() && toml.iter().all(|block| block.lines == ["[dependencies]", git.as_str()]));
+    let git = |package| format!("{package} = {{ git = \"{}\" }}", env!("CARGO_PKG_REPOSITORY"));
+    let known = [("[dependencies]", git("quipu")), ("[dev-dependencies]", git("quipu-crashtest"))];
+    for (section, dependency) in &known {
+        assert!(toml.iter().any(|block| block.lines == [section, dependency.as_str()]), "{dependency}");
+    }
+    assert_eq!(toml.len(), known.len(), "a document shows another dependency");
 }
 
 /// The name by which a link finds a heading, as the usual readers make it.
