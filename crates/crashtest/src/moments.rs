@@ -1,9 +1,11 @@
 //! Moments of a history at which the power may be cut, spread over it.
 //!
-//! Each operation that changes memory is one. Where there are more than are wanted, those stay that come
-//! first after something was told (a call began or ended, an event was done), and every so many of the
-//! others.
+//! Each operation that changes memory is one. Where there are more than are wanted, one in so many stays of
+//! those that come first after something was told (a call began or ended, an event was done), and one in so
+//! many of the others. A hash decides which ones: calls repeat themselves, and a stride would meet each at
+//! the same operation.
 
+use crate::tapes::mix;
 use quipu_medium::sim::Snapshot;
 use std::rc::Rc;
 
@@ -23,16 +25,23 @@ pub(crate) struct Told {
     pub(crate) now: u64,
 }
 
+impl Told {
+    /// The same, at another time.
+    pub(crate) fn again(&self, now: u64) -> Told {
+        Told { marks: self.marks.clone(), now, ..*self }
+    }
+}
+
 /// See the module's documentation.
 pub(crate) struct Moment {
     pub(crate) snapshot: Snapshot,
     /// Operations before it.
     pub(crate) operation: u64,
     pub(crate) told: Rc<Told>,
-    /// The first operation after something was told.
-    is_first: bool,
-    /// The history has ended.
-    pub(crate) is_end: bool,
+    /// The number of the first operation after something was told, among such ones; none for any other.
+    first: Option<u64>,
+    /// What had ended, in words.
+    pub(crate) end: Option<&'static str>,
 }
 
 /// Collects moments.
@@ -40,11 +49,27 @@ pub(crate) struct Moments {
     pub(crate) list: Vec<Moment>,
     most: usize,
     operations: u64,
-    /// Of the moments that are not first ones, one in so many stays.
-    stride: u64,
+    /// First operations so far.
+    firsts: u64,
+    thin: Thin,
     told: Option<Rc<Told>>,
     /// Lines by then.
     lines: usize,
+}
+
+/// Which moments stay: one in two to these powers.
+#[derive(Clone, Copy, Default)]
+struct Thin {
+    firsts: u32,
+    others: u32,
+}
+
+impl Thin {
+    fn stays(self, first: Option<u64>, operation: u64) -> bool {
+        // Zero is mixed to itself.
+        let one_in = |number: u64, power: u32| mix(number + 1).trailing_zeros() >= power;
+        first.map_or_else(|| one_in(operation, self.others), |first| one_in(first, self.firsts))
+    }
 }
 
 impl Default for Moments {
@@ -56,7 +81,8 @@ impl Default for Moments {
 impl Moments {
     /// A collection of so many.
     pub(crate) fn of(most: usize) -> Moments {
-        Moments { list: Vec::new(), most, operations: 0, stride: 1, told: None, lines: 0 }
+        let thin = Thin::default();
+        Moments { list: Vec::new(), most, operations: 0, firsts: 0, thin, told: None, lines: 0 }
     }
 
     /// An operation is about to happen, and so many lines have been told before.
@@ -69,36 +95,33 @@ impl Moments {
         let operation = self.operations;
         self.operations += 1;
         let is_first = self.told.is_none() || self.lines != lines;
+        let first = is_first.then_some(self.firsts);
         if is_first {
+            self.firsts += 1;
             (self.told, self.lines) = (Some(Rc::new(told())), lines);
         }
-        if !is_first && !operation.is_multiple_of(self.stride) {
+        if !self.thin.stays(first, operation) {
             return;
         }
         let told = self.told.clone().expect("set above");
-        self.list.push(Moment { snapshot: take(), operation, told, is_first, is_end: false });
+        self.list.push(Moment { snapshot: take(), operation, told, first, end: None });
         while self.list.len() > self.most {
             self.thin_out();
         }
     }
 
-    /// Adds the end of the history, which stays.
-    pub(crate) fn end(&mut self, told: Told, snapshot: Snapshot) {
+    /// Adds the end of something. Operations may follow.
+    pub(crate) fn end(&mut self, end: &'static str, told: Told, snapshot: Snapshot) {
         let (told, operation) = (Rc::new(told), self.operations);
-        self.list.push(Moment { snapshot, operation, told, is_first: true, is_end: true });
+        self.list.push(Moment { snapshot, operation, told, first: None, end: Some(end) });
     }
 
     fn thin_out(&mut self) {
-        self.stride *= 2;
-        let (before, stride) = (self.list.len(), self.stride);
-        self.list.retain(|moment| moment.is_first || moment.operation.is_multiple_of(stride));
-        if self.list.len() == before {
-            let mut stays = false;
-            self.list.retain(|_| {
-                stays = !stays;
-                stays
-            });
-        }
+        let firsts = self.list.iter().filter(|moment| moment.first.is_some()).count();
+        let power = if firsts > self.most / 2 { &mut self.thin.firsts } else { &mut self.thin.others };
+        *power += 1;
+        let thin = self.thin;
+        self.list.retain(|moment| moment.end.is_some() || thin.stays(moment.first, moment.operation));
     }
 }
 
@@ -112,31 +135,39 @@ mod tests {
     fn stay(operations: u64, told_before: &[u64]) -> Vec<u64> {
         let region = Region::sim(SimOptions { len: 4096, ..SimOptions::default() });
         let snapshot = || region.simulator().expect("a simulated region").snapshot();
+        let lines_at = |operation| told_before.partition_point(|before| *before <= operation);
         let mut moments = Moments::default();
         for operation in 0..operations {
-            let lines = told_before.iter().filter(|before| **before <= operation).count();
+            let lines = lines_at(operation);
             let told = || Told { lines, began: 0, done: 0, marks: Vec::new(), now: 0 };
             moments.pass(lines, told, snapshot);
         }
-        let lines =
-            |moment: &Moment| told_before.iter().filter(|before| **before <= moment.operation).count();
-        assert!(moments.list.iter().all(|moment| moment.told.lines == lines(moment)));
+        assert!(moments.list.iter().all(|moment| moment.told.lines == lines_at(moment.operation)));
         moments.list.iter().map(|moment| moment.operation).collect()
     }
 
     #[test]
-    fn few_operations_all_stay_and_many_are_thinned_out_evenly() {
+    fn few_operations_all_stay_and_many_are_thinned_out() {
         assert_eq!(stay(40, &[]), (0..40).collect::<Vec<_>>());
         let many = stay(10_000, &[77, 5_001]);
         assert!(many.len() > MOST / 3 && many.len() <= MOST, "{many:?}");
         assert!(many.contains(&77) && many.contains(&5_001), "{many:?}");
-        assert!(many.windows(2).all(|pair| pair[1] - pair[0] <= 512), "{many:?}");
+        assert!(many.windows(2).all(|pair| pair[1] - pair[0] <= 2_000), "{many:?}");
     }
 
     #[test]
-    fn moments_at_which_much_was_told_are_thinned_out_too() {
-        let told: Vec<u64> = (0..1_000).map(|at| at * 2).collect();
-        let many = stay(2_000, &told);
+    fn calls_that_repeat_themselves_are_cut_at_each_of_their_operations() {
+        let told: Vec<u64> = (0..1_000).map(|at| at * 8).collect();
+        let many = stay(8_000, &told);
         assert!((MOST / 3..=MOST).contains(&many.len()), "{many:?}");
+        assert!((0..8).all(|place| many.iter().any(|operation| operation % 8 == place)), "{many:?}");
+    }
+
+    #[test]
+    fn a_history_may_be_long_and_all_its_parts_are_cut() {
+        let told: Vec<u64> = (0..20_000).map(|at| at * 2).collect();
+        let many = stay(40_000, &told);
+        assert!((MOST / 3..=MOST).contains(&many.len()), "{many:?}");
+        assert!((0..8).all(|part| many.iter().any(|operation| operation / 5_000 == part)), "{many:?}");
     }
 }
