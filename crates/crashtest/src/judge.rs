@@ -60,12 +60,21 @@ impl<P: 'static, E: Event> Search<'_, P, E> {
         debug_assert!(self.phase_is_judging(), "calls would be told");
         let mut random = Random::new(seed ^ moment.operation << 8);
         let images = IMAGES[usize::from(depth > 0)];
-        for (at, image) in moment.snapshot.images(random.next(), images).enumerate() {
-            let cut = [Cut::Nothing, Cut::Everything].get(at).copied().unwrap_or(Cut::Some);
+        let [nothing, everything] = [moment.snapshot.nothing(), moment.snapshot.everything()];
+        for image in moment.snapshot.images(random.next(), images) {
+            let is_like = |cut| match cut {
+                Cut::Nothing => image == nothing,
+                Cut::Everything => image == everything,
+                cut => cut == Cut::Some,
+            };
+            let like = [Cut::Everything, Cut::Nothing].into_iter().find(|cut| is_like(*cut));
+            let cut = like.unwrap_or(Cut::Some);
+            // One that is left out takes no chance from the others.
+            let mut random = Random::new(random.next());
             let boot = random.next();
             let time = self.later(moment, &mut random);
             let state = (image.hash(), moment.told.lines, time);
-            if self.only.is_some_and(|only| only != cut) || !self.seen.insert(state) {
+            if self.only.is_some_and(|only| only != cut && !is_like(only)) || !self.seen.insert(state) {
                 continue;
             }
             let region = self.arena.boot(&moment.snapshot, &image, boot);
@@ -116,12 +125,12 @@ impl<P: 'static, E: Event> Search<'_, P, E> {
         if is_watched && depth < self.test.recoveries {
             sim.set_observer(Some(self.recovery_observer(&within, told)));
         }
-        let after = self.after(told.began, told.done, time);
         let (verdict, has_started) = (Cell::new(Ok(())), Cell::new(false));
         let task = || {
             verdict.set(self.open(region).and_then(|program| {
                 sim.set_observer(None);
                 has_started.set(true);
+                let after = self.after(told.began, told.done, time);
                 let asked = (self.test.invariant)(&program, &after);
                 asked.map_err(|error| (FailureKind::Invariant, error.to_string()))
             }));
@@ -137,8 +146,10 @@ impl<P: 'static, E: Event> Search<'_, P, E> {
         if let Err((kind, what)) = verdict {
             let (operation, again) = (moment.operation, ["", " again"][usize::from(depth > 1)]);
             let place = match depth {
-                0 if moment.is_end => "the power failed when all tasks had ended".to_owned(),
-                0 => format!("the power failed before operation {operation} on memory"),
+                0 => match moment.end {
+                    Some(end) => format!("the power failed {end}"),
+                    None => format!("the power failed before operation {operation} on memory"),
+                },
                 _ => format!("the power failed{again}, and then once more during the recovery"),
             };
             return Some(self.found_at(told, (kind, what), (format!("{place}: {left}"), cut), depth));
@@ -150,14 +161,11 @@ impl<P: 'static, E: Event> Search<'_, P, E> {
 
     /// Collects moments of a recovery, at which the same has been told as before it.
     fn recovery_observer(&self, within: &Rc<RefCell<Moments>>, told: &Rc<Told>) -> Observer {
-        let (recorder, within) = (self.recorder.clone(), within.clone());
-        let Told { lines, began, done, ref marks, .. } = **told;
-        let marks = marks.clone();
+        let (recorder, within, told) = (self.recorder.clone(), within.clone(), told.clone());
         Box::new(move |sim: &Sim, _| {
             recorder.beat();
             let calls = recorder.history().unheard;
-            let told = || Told { lines, began, done, marks: marks.clone(), now: sim.now() };
-            within.borrow_mut().pass(calls, told, || sim.snapshot());
+            within.borrow_mut().pass(calls, || told.again(sim.now()), || sim.snapshot());
         })
     }
 }

@@ -23,6 +23,9 @@ const ROOM: u64 = 24;
 const STANDS: u64 = 6;
 pub(crate) const LONGEST: u64 = 10;
 
+/// The program as it drops, in place of a task.
+pub(crate) const END: u64 = u64::MAX;
+
 /// The stage of a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -31,6 +34,8 @@ pub(crate) enum Phase {
     Start,
     /// Its tasks run.
     Tasks,
+    /// The program drops.
+    End,
     /// A state is judged: calls are not part of the history.
     Judging,
 }
@@ -76,7 +81,7 @@ pub(crate) struct Recorder {
     thread: ThreadId,
     /// Rises whenever something happens.
     beats: AtomicU64,
-    /// The task that was the last to be heard of; 0 for the program while it starts or is judged.
+    /// The task that was the last to be heard of; 0 for the program while it starts or is judged, or [`END`].
     running: AtomicU64,
     history: Mutex<History>,
     refused: Mutex<Option<String>>,
@@ -139,8 +144,10 @@ impl Recorder {
         (history.phase, history.names) = (Phase::Tasks, names);
     }
 
-    pub(crate) fn judges(&self) {
-        self.history().phase = Phase::Judging;
+    /// The history comes to a stage that is not that of the tasks.
+    pub(crate) fn goes_on(&self, phase: Phase) {
+        self.history().phase = phase;
+        self.runs(if phase == Phase::End { END } else { 0 });
     }
 
     /// Adds a line to the history.
@@ -166,10 +173,14 @@ impl History {
         self.tapes.as_mut().expect("a history has tapes")
     }
 
-    /// The task that runs; 0 for the program while it starts.
+    /// The task that runs; 0 for the program while it starts, and [`END`] while it drops.
     fn task(&self) -> u64 {
-        let place = sched::task_id().checked_sub(1).filter(|_| self.phase == Phase::Tasks);
-        place.and_then(|place| self.names.get(place as usize)).copied().unwrap_or(0)
+        let place = sched::task_id().checked_sub(1).and_then(|place| self.names.get(place as usize));
+        match self.phase {
+            Phase::Tasks => place.copied().unwrap_or(0),
+            Phase::End => END,
+            Phase::Start | Phase::Judging => 0,
+        }
     }
 
     /// The time of the simulated clock.

@@ -1,6 +1,6 @@
 //! [`Failure`] and [`Summary`]: what a test has found, in words.
 
-use crate::recorder::Entry;
+use crate::recorder::{END, Entry};
 use crate::search::Found;
 use crate::setup::VARIABLE;
 use crate::tapes::Tapes;
@@ -16,7 +16,7 @@ const SHOWN: (usize, usize) = (30, 50);
 pub struct Summary {
     /// Histories: runs of all tasks, each with choices and switches of its own.
     pub histories: u64,
-    /// States after a cut that were recovered and judged, and ends of histories.
+    /// States after a cut that were recovered and judged.
     pub cuts: u64,
 }
 
@@ -26,7 +26,8 @@ pub struct Summary {
 pub enum FailureKind {
     /// The invariant does not hold.
     Invariant,
-    /// A task has returned an error or has panicked, or the tasks do not end. There was no cut.
+    /// A task has returned an error or has panicked, or the tasks do not end, or the program panicked as it
+    /// dropped. There was no cut.
     Task,
     /// The program does not start, on an empty pool or after a cut.
     Start,
@@ -120,7 +121,11 @@ impl Failure {
 pub(crate) fn lines_of(log: &[Entry]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut at = 0;
-    let name = |task: u64| if task == 0 { "start   ".into() } else { format!("task {task:<3}") };
+    let name = |task: u64| match task {
+        0 => "start   ".into(),
+        END => "end     ".into(),
+        task => format!("task {task:<3}"),
+    };
     while let Some(entry) = log.get(at) {
         at += 1;
         match entry {

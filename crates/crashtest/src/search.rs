@@ -16,11 +16,47 @@ use quipu_medium::Region;
 use quipu_medium::sim::{Observer, SimArena, SimOptions, Snapshot, sched};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::panic::resume_unwind;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Switch points that a history may take: far more than any that is worth reading.
 const MOST_STEPS: u64 = 1 << 18;
+
+/// Stores that may be alive at once: a thread that only computes may hold one for a while.
+const MOST_ALIVE: usize = 64;
+
+/// A failure, in words.
+pub(crate) type Failed = (FailureKind, String);
+
+/// A program that runs. It drops as a task of a simulated run, also where a failure is on its way: it may
+/// call the store then, and may panic.
+struct Running<P>(Option<P>);
+
+impl<P> Running<P> {
+    fn get(&self) -> &P {
+        self.0.as_ref().expect("present until it ends")
+    }
+
+    fn end(mut self) -> Result<(), Failed> {
+        let ended = self.drop_in_run();
+        ended.map_err(|error| (FailureKind::Task, format!("as the program drops, {}", said(Err(error)))))
+    }
+
+    fn drop_in_run(&mut self) -> Result<(), sched::RunError> {
+        let program = self.0.take();
+        sched::run(0, vec![Box::new(move || drop(program))])
+    }
+}
+
+impl<P> Drop for Running<P> {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            // The failure that is on its way comes before this one.
+            let _ = self.drop_in_run();
+        }
+    }
+}
 
 /// A finding, with the history up to it.
 pub(crate) struct Found {
@@ -75,6 +111,8 @@ pub(crate) struct Search<'t, P, E> {
     pub(crate) only: Option<Cut>,
     /// Which recoveries are cut themselves.
     pub(crate) within: Within,
+    /// The stores that were opened, as far as they are alive.
+    alive: RefCell<Vec<Weak<Store>>>,
 }
 
 impl<'t, P: 'static, E: Event> Search<'t, P, E> {
@@ -84,9 +122,10 @@ impl<'t, P: 'static, E: Event> Search<'t, P, E> {
         let design = store.design();
         store.close()?;
         let empty = region.simulator().expect("a simulated region").snapshot();
-        let (events, seen) = Default::default();
+        let (events, seen, alive) = Default::default();
         let (arena, within) = (SimArena::new(), Within::Some);
-        Ok(Search { test, design, recorder, arena, empty, events, judged: 0, seen, only: None, within })
+        let (judged, only) = (0, None);
+        Ok(Search { test, design, recorder, arena, empty, events, judged, seen, only, within, alive })
     }
 
     /// Carries out the history of these tapes, and judges its cuts. Returns the tapes as far as they were
@@ -107,34 +146,50 @@ impl<'t, P: 'static, E: Event> Search<'t, P, E> {
     fn history_on(&mut self, region: Region, seed: u64, runs: &[bool]) -> Option<Found> {
         let sim = region.simulator().expect("a simulated region").clone();
         let moments = Rc::new(RefCell::new(Moments::default()));
-        sim.set_observer(Some(self.observer(&moments)));
-        let ended = match self.start(region, seed) {
-            Ok(program) => self.tasks(&program, runs).map(|()| program),
-            Err((kind, what)) => Err((kind, what)),
+        let is_cut = self.only != Some(Cut::None);
+        sim.set_observer(is_cut.then(|| self.observer(&moments)));
+        let program = match self.start(region, seed) {
+            Ok(program) => Running(Some(program)),
+            Err(failure) => {
+                sim.set_observer(None);
+                return Some(self.found_or_refused(failure));
+            }
         };
+        let ended = self.tasks(program.get(), runs);
         sim.set_observer(None);
-        if let Some(what) = self.recorder.refused() {
-            return Some(self.found(FailureKind::Refused, what));
+        if let Some(failure) = ended.err().or_else(|| self.refusal()) {
+            return Some(self.found_or_refused(failure));
         }
-        let program = match ended {
-            Ok(program) => program,
-            Err((kind, what)) => return Some(self.found(kind, what)),
-        };
-        let mut moments = moments.take();
-        moments.end(told(&mut self.recorder.history(), &self.events.borrow()), sim.snapshot());
-        let moments = moments.list;
-        self.recorder.judges();
+        if is_cut {
+            moments.borrow_mut().end("when all tasks had ended", self.told(), sim.snapshot());
+        }
+        self.recorder.goes_on(Phase::Judging);
+        let state = || (sim.snapshot().nothing().hash(), sim.snapshot().everything().hash());
+        let before = state();
         // A failure without a cut is easier to understand.
         let at_end = self.only.is_none_or(|only| only == Cut::None);
-        if let Some(found) = at_end.then(|| self.judge_end(&program)).flatten() {
+        if let Some(found) = at_end.then(|| self.judge_end(program.get())).flatten() {
             return Some(found);
         }
-        let cuts = self.only != Some(Cut::None);
-        moments.iter().filter(|_| cuts).find_map(|moment| self.judge_moment(moment, 0, seed))
+        self.recorder.goes_on(Phase::End);
+        // What the invariant has written is nothing that a cut would find.
+        let is_cut = is_cut && state() == before;
+        sim.set_observer(is_cut.then(|| self.observer(&moments)));
+        let ended = program.end();
+        sim.set_observer(None);
+        if let Some(failure) = ended.err().or_else(|| self.refusal()) {
+            return Some(self.found_or_refused(failure));
+        }
+        if is_cut {
+            moments.borrow_mut().end("when the program had ended", self.told(), sim.snapshot());
+        }
+        self.recorder.goes_on(Phase::Judging);
+        let moments = moments.take().list;
+        moments.iter().find_map(|moment| self.judge_moment(moment, 0, seed))
     }
 
     /// Starts the program of a history.
-    fn start(&self, region: Region, seed: u64) -> Result<P, (FailureKind, String)> {
+    fn start(&self, region: Region, seed: u64) -> Result<P, Failed> {
         let started = Cell::new(None);
         let task = || started.set(Some(self.open(region)));
         let ended = sched::run(seed, vec![Box::new(task)]);
@@ -146,17 +201,29 @@ impl<'t, P: 'static, E: Event> Search<'t, P, E> {
     }
 
     /// Opens the store of a pool that may have been cut, and starts the program on it.
-    pub(crate) fn open(&self, region: Region) -> Result<P, (FailureKind, String)> {
+    pub(crate) fn open(&self, region: Region) -> Result<P, Failed> {
         let opened = Store::open_on(region, &self.test.options);
         let store =
             opened.map_err(|error| (FailureKind::Store, format!("the pool does not open: {error}")))?;
         let store = Arc::new(store.heard_by(self.recorder.clone()));
+        let mut alive = self.alive.borrow_mut();
+        alive.retain(|store| store.strong_count() > 0);
+        alive.push(Arc::downgrade(&store));
+        if alive.len() > MOST_ALIVE {
+            let what = format!(
+                "{} stores are alive of programs that have ended: something keeps the store that the start was given. Look for \
+                 a cycle of Arc, a static, std::mem::forget, or a thread that does not end",
+                alive.len() - 1
+            );
+            return Err((FailureKind::Refused, what));
+        }
+        drop(alive);
         let started = (self.test.start)(store);
-        started.map_err(|error| (FailureKind::Start, format!("the program does not start: {error}")))
+        started.map_err(|error| (FailureKind::Start, error.to_string()))
     }
 
     /// Runs the tasks to their end.
-    fn tasks(&self, program: &P, runs: &[bool]) -> Result<(), (FailureKind, String)> {
+    fn tasks(&self, program: &P, runs: &[bool]) -> Result<(), Failed> {
         let running: Vec<_> = (1..)
             .zip(&self.test.tasks)
             .filter(|(id, _)| runs.get(*id as usize - 1) != Some(&false))
@@ -174,7 +241,9 @@ impl<'t, P: 'static, E: Event> Search<'t, P, E> {
                 return;
             }
             let hint = if is_room { ". Give the test a larger pool (CrashTest::pool)" } else { "" };
-            failed.borrow_mut().get_or_insert(format!("task {id} failed: {error}{hint}"));
+            *failed.borrow_mut() = Some(format!("task {id} failed: {error}{hint}"));
+            // The history ends here: another task may wait for what this one will not do.
+            resume_unwind(Box::new("a task failed"));
         };
         let work = &work;
         let tasks = running
@@ -184,10 +253,9 @@ impl<'t, P: 'static, E: Event> Search<'t, P, E> {
         let recorder = self.recorder.clone();
         let switches = Box::new(std::iter::from_fn(move || recorder.history().tapes().switch()));
         let options = sched::RunOptions { max_steps: MOST_STEPS, ..sched::RunOptions::default() };
-        match sched::run_switched(options, switches, tasks) {
-            Ok(()) => failed.into_inner().map_or(Ok(()), |what| Err((FailureKind::Task, what))),
-            ended => Err((FailureKind::Task, said(ended))),
-        }
+        let ended = sched::run_switched(options, switches, tasks);
+        let what = failed.into_inner().or_else(|| ended.is_err().then(|| said(ended)));
+        what.map_or(Ok(()), |what| Err((FailureKind::Task, what)))
     }
 
     /// Collects the moments of the history that a region sees.
@@ -201,23 +269,35 @@ impl<'t, P: 'static, E: Event> Search<'t, P, E> {
         })
     }
 
+    fn told(&self) -> Told {
+        told(&mut self.recorder.history(), &self.events.borrow())
+    }
+
+    fn refusal(&self) -> Option<Failed> {
+        self.recorder.refused().map(|what| (FailureKind::Refused, what))
+    }
+
+    /// A finding at the end of the history so far. A refusal comes first: what it led to means nothing.
+    fn found_or_refused(&self, failed: Failed) -> Found {
+        let (kind, what) = self.refusal().unwrap_or(failed);
+        self.found(kind, what)
+    }
+
     /// Asks the invariant of a history that was not cut.
     fn judge_end(&mut self, program: &P) -> Option<Found> {
-        let after = self.after(usize::MAX, usize::MAX, self.recorder.history().now());
         let asked = RefCell::new(Ok(()));
         let task = || {
+            let now = self.recorder.history().now();
+            let after = self.after(usize::MAX, usize::MAX, now);
             *asked.borrow_mut() = (self.test.invariant)(program, &after).map_err(|error| error.to_string())
         };
         let ended = sched::run(0, vec![Box::new(task)]);
-        self.judged += 1;
-        if let Some(what) = self.recorder.refused() {
-            return Some(self.found(FailureKind::Refused, what));
-        }
         let what = match ended {
-            Ok(()) => asked.into_inner().err()?,
-            ended => said(ended),
+            Ok(()) => asked.into_inner().err(),
+            ended => Some(said(ended)),
         };
-        Some(self.found(FailureKind::Invariant, what))
+        let failed = what.map(|what| (FailureKind::Invariant, what)).or_else(|| self.refusal())?;
+        Some(self.found_or_refused(failed))
     }
 
     /// The events up to here, for the invariant.
@@ -240,7 +320,7 @@ impl<'t, P: 'static, E: Event> Search<'t, P, E> {
     pub(crate) fn found_at(
         &self,
         told: &Told,
-        (kind, what): (FailureKind, String),
+        (kind, what): Failed,
         (cut, left): (String, Cut),
         depth: u32,
     ) -> Found {
@@ -266,14 +346,18 @@ pub(crate) fn said(ended: Result<(), sched::RunError>) -> String {
     match ended {
         Ok(()) => "it did not come to its end".into(),
         Err(sched::RunError::Panicked { message, .. }) => {
-            format!("it panicked: {}", panics::Kept::take().unwrap_or(message))
+            // A destructor may have panicked after it.
+            let kept = panics::Kept::take().filter(|kept| kept.starts_with(&message));
+            format!("it panicked: {}", kept.unwrap_or(message))
         }
         Err(sched::RunError::Livelock { .. }) => {
             "its tasks wait for each other for ever: each holds what another one waits for".into()
         }
         Err(sched::RunError::OutOfSteps { .. }) => {
-            "its tasks do not end: one of them may wait, by reading again and again, for what no task does"
-                .into()
+            format!(
+                "its tasks do not end within {MOST_STEPS} steps on memory: one of them may wait, by reading again and again, for \
+                 what no task does. If they only do so much, let a history do less"
+            )
         }
         Err(error) => error.to_string(),
     }

@@ -21,16 +21,16 @@ const SHORT: usize = 6;
 const BEGINNINGS: u64 = 6;
 const DRAWN: u64 = 60;
 
-/// The length of a history: calls, tasks, switches, the sum and the number of its choices, and calls in which
+/// The length of a history: cuts before its last one, calls, tasks, switches, the sum and the number of its choices, and calls in which
 /// others went on.
-type Length = (usize, usize, usize, u128, usize, usize);
+type Length = (u32, usize, usize, usize, u128, usize, usize);
 
 fn length_of(found: &Found) -> Length {
     let tapes = &found.tapes;
     let choices = || tapes.tapes.iter().flat_map(|tape| &tape.choices);
     let tasks = tapes.runs.iter().filter(|runs| **runs).count();
     let sum = choices().map(|choice| u128::from(*choice)).sum();
-    (found.calls(), tasks, tapes.switches.len(), sum, choices().count(), found.interrupted())
+    (found.depth, found.calls(), tasks, tapes.switches.len(), sum, choices().count(), found.interrupted())
 }
 
 /// See the module's documentation.

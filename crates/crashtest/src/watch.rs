@@ -5,7 +5,7 @@
 //! stops for good, and nothing can be unwound. An error that names the place is better than a test that
 //! hangs.
 
-use crate::recorder::Recorder;
+use crate::recorder::{END, Recorder};
 use crate::report::lines_of;
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// The exit code of a failed test.
 const FAILED: i32 = 101;
+
+/// How often it looks, in the time of its patience.
+const LOOKS: u32 = 8;
 
 /// Lines of the history that are shown.
 const SHOWN: usize = 12;
@@ -37,13 +40,16 @@ impl Watch {
             .map(|own| PathBuf::from("/proc").join(own).join("stat"));
         let stops = ends.clone();
         let watch = move || {
-            let (mut beats, mut since) = (recorder.beats(), Instant::now());
+            let (mut beats, mut quiet) = (recorder.beats(), Duration::ZERO);
             while !stops.load(Ordering::Relaxed) {
-                thread::park_timeout(patience / 8);
+                let since = Instant::now();
+                thread::park_timeout(patience / LOOKS);
+                // A process that was stopped, by a debugger or a busy machine, has done nothing meanwhile.
+                quiet += since.elapsed().min(patience / LOOKS);
                 let now = recorder.beats();
                 if now != beats {
-                    (beats, since) = (now, Instant::now());
-                } else if since.elapsed() >= patience && !stops.load(Ordering::Relaxed) {
+                    (beats, quiet) = (now, Duration::ZERO);
+                } else if quiet >= patience && !stops.load(Ordering::Relaxed) {
                     end_process(&recorder, &name, patience, stat);
                 }
             }
@@ -78,6 +84,7 @@ fn end_process(recorder: &Recorder, name: &str, patience: Duration, stat: Option
     let lines = lines[lines.len().saturating_sub(SHOWN)..].join("\n  ");
     let who = match recorder.running() {
         0 => "the program, as it starts or is asked for the invariant,".to_owned(),
+        END => "the program, as it drops,".to_owned(),
         task => format!("task {task}"),
     };
     let why = match stat.as_ref().and_then(is_asleep) {
