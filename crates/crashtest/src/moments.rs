@@ -1,9 +1,9 @@
 //! Moments of a history at which the power may be cut, spread over it.
 //!
-//! Each operation that changes memory is one. Where there are more than are wanted, one in so many stays of
-//! those that come first after something was told (a call began or ended, an event was done), and one in so
-//! many of the others. A hash decides which ones: calls repeat themselves, and a stride would meet each at
-//! the same operation.
+//! Each operation that changes memory is one. A *first* one comes after something was told: a call began or
+//! ended, or an event was done. Where there are more than are wanted, one in so many first ones stays, and
+//! one in so many of the others. A hash decides which: calls repeat themselves, and a stride would meet each
+//! at the same operation.
 
 use crate::tapes::mix;
 use quipu_medium::sim::Snapshot;
@@ -40,7 +40,7 @@ pub(crate) struct Moment {
     pub(crate) told: Rc<Told>,
     /// The number of the first operation after something was told, among such ones; none for any other.
     first: Option<u64>,
-    /// What had ended, in words.
+    /// The end of something, in words, if it is one.
     pub(crate) end: Option<&'static str>,
 }
 

@@ -172,7 +172,7 @@ impl<'t, P: 'static, E: Event> Search<'t, P, E> {
             return Some(found);
         }
         self.recorder.goes_on(Phase::End);
-        // What the invariant has written is nothing that a cut would find.
+        // A cut would not find what the invariant has written.
         let is_cut = is_cut && state() == before;
         sim.set_observer(is_cut.then(|| self.observer(&moments)));
         let ended = program.end();

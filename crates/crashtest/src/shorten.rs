@@ -21,8 +21,8 @@ const SHORT: usize = 6;
 const BEGINNINGS: u64 = 6;
 const DRAWN: u64 = 60;
 
-/// The length of a history: cuts before its last one, calls, tasks, switches, the sum and the number of its choices, and calls in which
-/// others went on.
+/// The length of a history: cuts before its last one, calls, tasks, switches, the sum and the number of its
+/// choices, and calls in which others went on.
 type Length = (u32, usize, usize, usize, u128, usize, usize);
 
 fn length_of(found: &Found) -> Length {

@@ -1,7 +1,8 @@
 //! Programs that cannot be simulated: each gets an error that names what it does, and none hangs.
 
 use quipu_crashtest::{CrashTest, Failure, FailureKind, Mutex, Outcome, Task};
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -128,6 +129,39 @@ fn a_loop_without_a_call_ends_the_process_by_name() {
         stuck,
         &["task 1 has not", "It computes", "atomic"],
     );
+}
+
+#[test]
+fn a_process_that_was_stopped_is_not_stuck() {
+    const CHILD: &str = "CRASHTEST_OF_A_STOPPED_PROCESS";
+    if std::env::var_os(CHILD).is_some() {
+        let test = CrashTest::<Store, ()>::new(Ok).cuts(1).patience(Duration::from_secs(2));
+        let test = test.tasks(1, |store, _| {
+            eprintln!("sleeps");
+            (0..10).for_each(|_| std::thread::sleep(Duration::from_millis(100)));
+            Ok(store.client().put(b"a", b"1")?)
+        });
+        test.check();
+        return;
+    }
+    let own = std::env::current_exe().unwrap();
+    let name = "refusals::a_process_that_was_stopped_is_not_stuck";
+    let mut child = Command::new(own);
+    child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").stderr(Stdio::piped());
+    let mut child = child.stdout(Stdio::null()).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    told.read_line(&mut line).unwrap();
+    assert_eq!(line, "sleeps\n");
+    let signal = |name: &str| Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    // The watch looks meanwhile, and sees nothing happen.
+    std::thread::sleep(Duration::from_millis(400));
+    assert!(signal("-STOP").success());
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert!(signal("-CONT").success());
+    let mut text = String::new();
+    told.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success(), "{text}");
 }
 
 #[test]
