@@ -38,7 +38,6 @@ pub fn explore(
     let begun = Instant::now();
     let time = config.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     let _left_out = leave_out(config.twin);
-    dawdle_by(Some(dawdle_beside));
     let mut report = SoakReport {
         design: config.design.to_string(),
         medium: if config.folder.is_some() { "file" } else { "dram" }.to_owned(),
@@ -59,15 +58,11 @@ pub fn explore(
         match pool(config, seed, &mut report, &mut reopened) {
             Ok(()) => {}
             Err(Broken::Rule(what)) => report.convict(config, seed, what),
-            Err(Broken::Run(error)) => {
-                dawdle_by(None);
-                return Err(error);
-            }
+            Err(Broken::Run(error)) => return Err(error),
         }
         report.pools += 1;
         reopened(&mut report, ROUNDS);
     }
-    dawdle_by(None);
     report.seconds = begun.elapsed().as_secs_f64();
     Ok(report)
 }
@@ -87,6 +82,14 @@ fn dawdle_at_work() {
 /// Those that dump and clean come to few.
 fn dawdle_beside() {
     dawdle(3);
+}
+
+/// Creates or opens a store, whose own threads dawdle then. The caller does not: it reads all of it.
+fn with_slow_threads<R>(open: impl FnOnce() -> R) -> R {
+    dawdle_by(Some(dawdle_beside));
+    let opened = open();
+    dawdle_by(None);
+    opened
 }
 
 /// Why a run ends early.
@@ -157,7 +160,7 @@ struct Run {
 
 impl Run {
     fn new(make: Make, threads: usize, seed: u64) -> Result<Run, Error> {
-        let store = make.fixture.create()?;
+        let store = with_slow_threads(|| make.fixture.create())?;
         let tables = make.scope.tables;
         if tables > 1 {
             store.create_table("side")?;
@@ -230,7 +233,7 @@ impl Run {
         let with = |options: quipu::Options| {
             options.cleaner(has_cleaner).verify_reads(verifies).recovery_threads(threads).accept_copy(true)
         };
-        let opened = self.make.fixture.open_with(with);
+        let opened = with_slow_threads(|| self.make.fixture.open_with(with));
         self.store = Some(opened.map_err(|error| format!("the pool cannot be opened: {error}"))?);
         Ok(())
     }

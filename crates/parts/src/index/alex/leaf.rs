@@ -313,6 +313,8 @@ impl Leaf {
                     // A key that went and came back, to a slot behind its old one, was told already: neither
                     // change is more than one slot, and so neither is marked.
                     Some((Step::Slice(last), told)) if *last == slice => *told = word,
+                    // The same, and the one that was told in between has gone.
+                    Some((Step::Slice(last), _)) if (slice < *last) != BACK => {}
                     _ => out.push((Step::Slice(slice), word)),
                 }
             }
