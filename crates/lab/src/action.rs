@@ -1,4 +1,4 @@
-//! [`Action`]: what a call does to one key, and what it tells: the sequential specification by which
+//! [`Action`]: the effect of a call on one key, and its answer. This is the sequential specification by which
 //! [`linear`](crate::linear) and [`crash`](crate::crash) judge.
 
 use quipu_medium::sim::START_OF_TIME;

@@ -8,7 +8,7 @@
 //! - [`kill`]: acknowledged writes survive `kill -9`, proved on real processes.
 //! - [`soak`]: real threads for long, beside dumps, cleaners and reopenings, each with its exact model.
 //! - [`linear`]: what real threads were told must fit one order of what they did.
-//! - [`action`]: what a call does to a key, and what it tells, by which histories and crashes are judged.
+//! - [`action`]: the effect of a call on a key, and its answer, by which histories and crashes are judged.
 //! - [`run`]: what the last three share.
 //! - [`settings`]: settings of designs, where several designs are at hand.
 //! - [`arguments`], [`choice`], [`distinct`], [`size`], [`suggest`]: arguments of command lines.

@@ -51,7 +51,7 @@ impl Filled {
             return None;
         };
         succeed(args(["create"], &pool, ["--size", "2M", "--design", "xp", "--zone-size", "16K"]));
-        // More than the pool holds: whatever the dumper is late for, there are levels.
+        // More than the pool holds, so that there are levels however late the dumper comes.
         import(&pool, &lines(0..KEYS, "A"));
         import(&pool, &lines(0..KEYS / 3, "B"));
         Some(Filled { _folder: folder, pool, library })

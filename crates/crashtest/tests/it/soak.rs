@@ -125,7 +125,7 @@ fn every_design_holds_in_every_world() {
 }
 
 #[test]
-#[ignore = "a long search, for the night"]
+#[ignore = "a long search: cargo test --release -p quipu-crashtest --test it soak:: -- --ignored"]
 fn every_design_holds_for_long() {
     let from = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().expect("a number"))

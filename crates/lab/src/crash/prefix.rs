@@ -120,7 +120,7 @@ impl Order {
         self.items.range(since + 1..).map(|(last, _)| *last).chain([since]).collect()
     }
 
-    /// All that a reader of one key may have seen from a number on: the cuts, and the numbers within items.
+    /// The numbers that a reader of one key may have seen from one on: the cuts, and those within items.
     pub fn looks(&self, since: u64) -> BTreeSet<u64> {
         let within = |(last, first): (&u64, &u64)| since.max(*first)..*last;
         self.cuts(since).into_iter().chain(self.parts.range(since + 1..).flat_map(within)).collect()
@@ -129,9 +129,8 @@ impl Order {
     /// The state of a key at a cut, or at a number within an item.
     pub fn state(&self, place: Place, cut: u64) -> State {
         let of_place = |writes: &[Write]| writes.iter().rev().find(|write| write.0 == place).copied();
-        let whole = self.items.range(..=cut).rev();
-        let newest =
-            of_place(self.part(cut)).or_else(|| whole.map(|(_, writes)| of_place(writes)).find_map(|it| it));
+        let mut whole = self.items.range(..=cut).rev();
+        let newest = of_place(self.part(cut)).or_else(|| whole.find_map(|(_, writes)| of_place(writes)));
         newest.map_or_else(|| self.base.get(&place).copied().flatten(), |(_, state)| state)
     }
 

@@ -17,8 +17,8 @@ pub struct LinearConfig {
     /// Histories to judge.
     #[arg(long, value_name = "N", value_parser = count::<u64>, default_value = "2000")]
     pub histories: u64,
-    /// Go on until so many calls have met another thread's at their key: these find faults, and not the
-    /// number of histories.
+    /// Go on until so many calls have met another thread's at their key. Calls that meet find faults; the
+    /// number of histories alone does not.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub overlapping: u64,
     /// Threads of each. With more than there are processors, fewer calls meet.

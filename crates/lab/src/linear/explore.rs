@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Violations that are kept in full.
 const DETAILS: usize = 10;
 
-/// Histories, times those that were asked for, after which so many calls as were asked for will never meet.
+/// Histories, in multiples of the number asked for, after which the calls asked for will never meet.
 const PATIENCE: u64 = 50;
 
 /// Makes and judges the histories, and further ones until as many calls have met as were asked for.

@@ -219,8 +219,8 @@ impl<'c> Log<'c> {
     }
 }
 
-/// A snapshot, with the stamps around the call that took it: what it shows is of a moment between them,
-/// whenever it is read.
+/// A snapshot, with the stamps around the call that took it. Its contents are of a moment between them,
+/// whenever they are read.
 pub struct Held {
     snapshot: Snapshot,
     stamps: (u64, u64),
