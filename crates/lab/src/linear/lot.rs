@@ -14,11 +14,11 @@ use super::record::{Clock, Log};
 use super::subject::{Subject, Timing};
 use super::twins::Broken;
 use crate::action::Action;
-use crate::calls::prove;
+use crate::calls::{prove, vary};
 use crate::contract::{Ending, Fixture, Medium};
 use crate::run::on_threads;
 use quipu::internals::twin::leave_out;
-use quipu::internals::{CacheSize, Merging, NodePlace};
+use quipu::internals::{CacheSize, Merging, RecordForm};
 use quipu::{Client, Error, Levels, Store};
 use std::path::Path;
 use std::time::Duration;
@@ -109,10 +109,11 @@ impl<'c> Lot<'c> {
         };
         let mut fixture = Fixture::new(*design, &medium, size.next_multiple_of(ZONE), ZONE);
         let options = &mut fixture.options;
-        options.testing.tiny_index = lot.is_multiple_of(2);
-        options.offset_map.nodes = if (lot / 2).is_multiple_of(2) { NodePlace::Dram } else { NodePlace::Pm };
+        vary(options, *design, lot);
+        // Values of histories have many lengths.
+        options.slots.form = RecordForm::Variable;
         options.ordered = self.has_order && can.order_on_request;
-        if can.caches && (lot % 3 == 1 || twin.is_some_and(Broken::is_of_cache)) {
+        if can.caches && twin.is_some_and(Broken::is_of_cache) {
             options.cache = CacheSize::Bytes(64 << 10);
             options.testing.cache_sample = Some(1);
             // It turns off and on again and again.
