@@ -391,6 +391,8 @@ twins! {
     TombstonesUnfenced,
     /// A client goes on in a segment that was taken away from it.
     RevocationUnseen,
+    /// Recovery adds a record of a key that the index lacked before its segment was split, and unlocked.
+    AbsentBeforeSplit,
     /// A segment that was emptied does not wait for readers.
     SegmentFreedEarly,
     /// The last line of a cleaner's copies is not written.

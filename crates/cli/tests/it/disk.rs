@@ -63,7 +63,7 @@ pub fn in_small_file_system(size: &str, script: &str, path: &Path) -> Option<Str
 #[test]
 fn a_full_disk_is_no_worse_than_a_full_pool() {
     let script = r#"
-        head -c 300000 /dev/urandom > value
+        head -c 1000000 /dev/urandom > value
         "$2" create pool --size 1G
         number=0
         while "$2" put pool "key $number" - < value 2> refused; do number=$((number + 1)); done

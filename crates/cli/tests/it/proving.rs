@@ -152,13 +152,13 @@ fn every_answer_of_a_soak_is_that_of_a_model() {
 fn the_pool_of_a_convicted_soak_stays() {
     let (folder, _) = folder();
     let folder = folder.path();
-    let command = ["soak", "--pools", "8", "--twin", "tombstone-dropped-early", "--json", "--folder"];
+    let command = ["soak", "--pools", "8", "--twin", "revocation-unseen", "--json", "--folder"];
     let output = quipu(command.iter().copied().chain([folder.to_str().unwrap()]));
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
     let lines = objects(&output.stdout);
     let details = &lines[lines.len() - 1]["details"][0];
     assert_eq!(names(details), words("reopenings what replay"));
     let replay = details["replay"].as_str().unwrap();
-    assert!(replay.contains("--pools 1") && replay.ends_with("--twin tombstone-dropped-early"), "{replay}");
+    assert!(replay.contains("--pools 1") && replay.ends_with("--twin revocation-unseen"), "{replay}");
     assert!(fs::read_dir(folder).unwrap().count() > 0, "the pool is left for whoever wants to look at it");
 }

@@ -70,7 +70,7 @@ pub fn explore(
 /// Now and then a thread dawdles between two looks, so that others come in between.
 fn dawdle(one_in: u32) {
     if rand::rng().random_ratio(1, one_in) {
-        std::thread::sleep(Duration::from_micros(rand::rng().random_range(20..2000)));
+        std::thread::sleep(Duration::from_micros(20 << rand::rng().random_range(0..7)));
     }
 }
 

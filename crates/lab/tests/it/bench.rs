@@ -252,7 +252,7 @@ fn few_segments(keys: Keys, put: u64) -> Overwrites {
 fn reads_stand_among_writes_with_times_of_their_own() {
     let config = Config {
         designs: vec![Design::QUIPU, Design::FLATSTORE_H],
-        records: 30_000,
+        records: 20_000,
         key_size: 8,
         value_size: 48,
         pool_size: None,

@@ -39,6 +39,7 @@ use quipu_parts::epoch::Guard;
 use quipu_parts::heap::slots::{self, FoundSlot, Location, SizedOffset, Stands};
 use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::sync::SpinLock;
+use quipu_parts::twin;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Blocks that a thread scans at a time.
@@ -265,21 +266,34 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // Locked until the index names the new record: other threads bring records of the key, add keys and
         // split segments. Of an exact key of eight bytes the word alone would not tell that its entry is
         // another key's by now.
-        let segment = self.index.lock(hash);
-        if let Some(word) = segment.named(|word| self.is_record_of(word, key)) {
-            // It was found a moment ago, and nobody else changes records meanwhile.
-            let Ok(Some(other)) = self.heap.stands(Self::offset_of(word)) else { return };
-            let named = Location { offset: Self::offset_of(word), sequence: other.sequence };
-            if !self.heap.supersedes(location, named) {
-                drop(segment);
-                return self.lose(location, stands, named, findings);
+        loop {
+            let segment = self.index.lock(hash);
+            if let Some(word) = segment.named(|word| self.is_record_of(word, key)) {
+                // It was found a moment ago, and nobody else changes records meanwhile.
+                let Ok(Some(other)) = self.heap.stands(Self::offset_of(word)) else { return };
+                let named = Location { offset: Self::offset_of(word), sequence: other.sequence };
+                if !self.heap.supersedes(location, named) {
+                    drop(segment);
+                    return self.lose(location, stands, named, findings);
+                }
+                let replaced = segment.upsert(guard, new, |found| found == word);
+                debug_assert!(matches!(replaced, Ok(Some(_))), "the segment was locked");
+                self.lose(named, other, location, findings);
+                break;
             }
-            let replaced = segment.upsert(guard, new, |found| found == word);
-            debug_assert!(matches!(replaced, Ok(Some(_))), "the segment was locked");
-            self.lose(named, other, location, findings);
-        } else {
-            let added = segment.upsert(guard, new, |_| false);
-            findings.refused = findings.refused.take().or(added.err().map(Error::from));
+            let added = match segment.add(guard, new) {
+                Ok(false) if twin!(AbsentBeforeSplit) => self.index.insert(guard, hash, new).map(|()| true),
+                added => added,
+            };
+            match added {
+                Ok(true) => break,
+                // Another thread may have brought a record of the key while the segment was unlocked.
+                Ok(false) => {}
+                Err(error) => {
+                    findings.refused = findings.refused.take().or(Some(error.into()));
+                    break;
+                }
+            }
         }
         if stands.is_tombstone {
             findings.tombstones.push((hash, new));

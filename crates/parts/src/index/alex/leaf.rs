@@ -309,14 +309,7 @@ impl Leaf {
             let slice = slots.slice(at);
             let is_due = if slice == from { is_included } else { (slice > from) != BACK };
             if word != 0 && is_due {
-                match out.last_mut() {
-                    // A key that went and came back, to a slot behind its old one, was told already: neither
-                    // change is more than one slot, and so neither is marked.
-                    Some((Step::Slice(last), told)) if *last == slice => *told = word,
-                    // The same, and the one that was told in between has gone.
-                    Some((Step::Slice(last), _)) if (slice < *last) != BACK => {}
-                    _ => out.push((Step::Slice(slice), word)),
-                }
+                note::<BACK>(out, slice, word);
             }
             out.len() < limit
         };
@@ -337,5 +330,44 @@ impl Leaf {
     pub(super) fn take_all(&self) -> Vec<Entry> {
         self.version.mark();
         self.used().map(|at| (self.slots.slice(at), self.slots.take(at))).collect()
+    }
+}
+
+/// Adds a slot that a walk meets to what it has met, each slice once.
+fn note<const BACK: bool>(met: &mut Vec<(Step, u64)>, slice: u64, word: u64) {
+    match met.last_mut() {
+        // A key that went and came back, to a slot behind its old one, was met already: neither change is more
+        // than one slot, and so neither is marked.
+        Some((Step::Slice(last), met)) if *last == slice => *met = word,
+        // The same, and the one that was met in between has gone.
+        Some((Step::Slice(last), _)) if (slice < *last) != BACK => {}
+        _ => met.push((Step::Slice(slice), word)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn met<const BACK: bool>(slots: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let mut met = Vec::new();
+        slots.iter().for_each(|(slice, word)| note::<BACK>(&mut met, *slice, *word));
+        let slice = |step: &Step| match step {
+            Step::Slice(slice) => *slice,
+            _ => unreachable!("slices alone were met"),
+        };
+        met.iter().map(|(step, word)| (slice(step), *word)).collect()
+    }
+
+    #[test]
+    fn a_key_that_comes_back_behind_its_old_slot_is_met_once() {
+        assert_eq!(met::<false>(&[(5, 1), (5, 2), (7, 3)]), [(5, 2), (7, 3)]);
+        assert_eq!(met::<true>(&[(7, 3), (5, 1), (5, 2)]), [(7, 3), (5, 2)]);
+    }
+
+    #[test]
+    fn it_is_met_once_where_another_was_met_in_between() {
+        assert_eq!(met::<false>(&[(5, 1), (7, 3), (5, 2), (9, 4)]), [(5, 1), (7, 3), (9, 4)]);
+        assert_eq!(met::<true>(&[(7, 3), (5, 1), (7, 2), (2, 4)]), [(7, 3), (5, 1), (2, 4)]);
     }
 }

@@ -74,25 +74,51 @@ impl<'i, M: NodeMemory> LockedSegment<'i, M> {
         new: u64,
         mut matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
-        check_reference(new);
         let (index, hash) = (self.index, self.hash);
         loop {
-            let search = index.search(self.entry, hash, &mut matches);
-            if let Some((place, old)) = search.found {
-                index.set_value(place, hash, new);
-                return Ok(Some(old));
+            if let Some(old) = self.change(new, &mut matches)? {
+                return Ok(old);
             }
-            if let Some(free) = search.free {
-                index.fill(free, hash, new);
-                *self.keys += 1;
-                return Ok(None);
-            }
-            // A split would not make room of damaged entries.
-            index.prove_absent(hash)?;
-            index.split(hash, self.entry)?;
-            drop(self);
             self = index.lock(hash);
         }
+    }
+
+    /// Adds a key that was absent under this lock. `false` if the segment had to be split, which unlocks it:
+    /// the key must be looked for again, since others may have added it.
+    ///
+    /// # Errors
+    /// As for [`CcehIndex::insert`]; nothing is changed then.
+    ///
+    /// # Panics
+    /// If the reference is zero.
+    pub fn add(self, _guard: &Guard<'_>, new: u64) -> Result<bool, IndexError> {
+        Ok(self.change(new, &mut |_| false)?.is_some())
+    }
+
+    /// Lets an entry name `new`, and returns the reference that it named, if any. Where there is no room,
+    /// splits the segment, unlocks it and returns nothing.
+    #[inline]
+    fn change(
+        mut self,
+        new: u64,
+        matches: &mut impl FnMut(u64) -> bool,
+    ) -> Result<Option<Option<u64>>, IndexError> {
+        check_reference(new);
+        let (index, hash) = (self.index, self.hash);
+        let search = index.search(self.entry, hash, matches);
+        if let Some((place, old)) = search.found {
+            index.set_value(place, hash, new);
+            return Ok(Some(Some(old)));
+        }
+        if let Some(free) = search.free {
+            index.fill(free, hash, new);
+            *self.keys += 1;
+            return Ok(Some(None));
+        }
+        // A split would not make room of damaged entries.
+        index.prove_absent(hash)?;
+        index.split(hash, self.entry)?;
+        Ok(None)
     }
 
     /// The entry of the hash that names `reference`.
