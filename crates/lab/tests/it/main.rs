@@ -36,6 +36,7 @@ mod paper;
 mod parked;
 mod raf;
 mod read_only;
+mod recovered_once;
 mod refilled;
 mod regressions;
 mod renewed;
