@@ -334,7 +334,7 @@ fn exploration_reports_what_it_judged() {
     let report = &objects(&succeed(["crash", "--states", "300", "--seed", "3", "--json"]))[0];
     let fields = "design seed operations states nested during_compaction during_recovery during_growth \
          during_index_split after_index_split after_index_removal during_index_zone after_index_zone word_keys \
-         after_clock expired during_survey during_close fixed during_in_place ordered tables \
+         after_clock nested_again expired during_survey during_close fixed during_in_place ordered tables \
          during_table_change with_snapshot after_range_delete from_checkpoint eliminated violations";
     assert_eq!(names(report), words(fields));
     assert!(report["states"].as_u64().unwrap() >= 300 && report["violations"] == 0, "{report}");

@@ -74,11 +74,21 @@ impl<'i, M: NodeMemory> LockedSegment<'i, M> {
         new: u64,
         mut matches: impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, IndexError> {
+        check_reference(new);
         let (index, hash) = (self.index, self.hash);
         loop {
-            if let Some(old) = self.change(new, &mut matches)? {
-                return Ok(old);
+            let search = index.search(self.entry, hash, &mut matches);
+            if let Some((place, old)) = search.found {
+                index.set_value(place, hash, new);
+                return Ok(Some(old));
             }
+            if let Some(free) = search.free {
+                index.fill(free, hash, new);
+                *self.keys += 1;
+                return Ok(None);
+            }
+            index.split_full(hash, self.entry)?;
+            drop(self);
             self = index.lock(hash);
         }
     }
@@ -91,34 +101,17 @@ impl<'i, M: NodeMemory> LockedSegment<'i, M> {
     ///
     /// # Panics
     /// If the reference is zero.
-    pub fn add(self, _guard: &Guard<'_>, new: u64) -> Result<bool, IndexError> {
-        Ok(self.change(new, &mut |_| false)?.is_some())
-    }
-
-    /// Lets an entry name `new`, and returns the reference that it named, if any. Where there is no room,
-    /// splits the segment, unlocks it and returns nothing.
-    #[inline]
-    fn change(
-        mut self,
-        new: u64,
-        matches: &mut impl FnMut(u64) -> bool,
-    ) -> Result<Option<Option<u64>>, IndexError> {
+    pub fn add(mut self, _guard: &Guard<'_>, new: u64) -> Result<bool, IndexError> {
         check_reference(new);
         let (index, hash) = (self.index, self.hash);
-        let search = index.search(self.entry, hash, matches);
-        if let Some((place, old)) = search.found {
-            index.set_value(place, hash, new);
-            return Ok(Some(Some(old)));
+        match index.search(self.entry, hash, |_| false).free {
+            Some(free) => {
+                index.fill(free, hash, new);
+                *self.keys += 1;
+                Ok(true)
+            }
+            None => index.split_full(hash, self.entry).map(|()| false),
         }
-        if let Some(free) = search.free {
-            index.fill(free, hash, new);
-            *self.keys += 1;
-            return Ok(Some(None));
-        }
-        // A split would not make room of damaged entries.
-        index.prove_absent(hash)?;
-        index.split(hash, self.entry)?;
-        Ok(None)
     }
 
     /// The entry of the hash that names `reference`.
@@ -180,6 +173,13 @@ impl<M: NodeMemory> CcehIndex<M> {
                 return LockedSegment { index: self, hash, entry, keys };
             }
         }
+    }
+
+    /// Splits the segment of a hash that has no room for it. The caller holds its lock.
+    fn split_full(&self, hash: u64, entry: EntryWord) -> Result<(), IndexError> {
+        // A split would not make room of damaged entries.
+        self.prove_absent(hash)?;
+        self.split(hash, entry)
     }
 
     /// Adds a key that is known to be absent.
