@@ -74,7 +74,7 @@ pub mod internals {
     pub use crate::settings::techniques::{Shortcut, Techniques};
     pub use crate::tiered::checkpoint_tables as memtables_checkpoint_tables;
     pub use quipu_parts::cache::Policy;
-    pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
+    pub use quipu_parts::heap::slots::{RecordForm, SlotSettings, SlotTechniques};
     pub use quipu_parts::index::buckets::BucketSettings;
     pub use quipu_parts::index::cceh::CcehSettings;
     pub use quipu_parts::record::shown_key;

@@ -5,11 +5,11 @@
 
 use super::ledger::Grants;
 use super::records::{KEYS, MANY_KEYS, Records};
-use super::report::{Broken, CrashConfig};
+use super::report::CrashConfig;
 use crate::settings;
 use quipu::internals::{
     CacheSize, EntryForm, FreeList, Merging, NodePlace, OrderedIndex, RecordForm, SlotSettings, Techniques,
-    Testing, TieBreak, Twin,
+    Testing, Twin,
 };
 use quipu::{Design, Error, Options};
 use quipu_parts::runs::sim::{SimFaults, SimPublishFault};
@@ -161,13 +161,13 @@ impl Pool {
             false => LEN,
         };
         if can.updates_in_place {
-            let (zone_size, slots) = slots(seed, config.twin);
+            let (zone_size, slots) = slots(seed);
             (options.zone_size, options.slots) = (Some(zone_size), slots);
             // The index in the pool is written in five runs of ten.
             options.offset_map.nodes = if (seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
         }
         if config.design == Design::VIPER_PACMAN {
-            let (zone_size, slots) = slots(seed, config.twin);
+            let (zone_size, slots) = slots(seed);
             (options.zone_size, options.slots) = (Some(zone_size), slots);
             options.slots.form = RecordForm::Variable;
             if is_crowded {
@@ -225,7 +225,7 @@ fn faults(seed: u64) -> SimFaults {
 }
 
 /// Bytes of a zone, and slots of some make: in half of the runs of one size.
-fn slots(seed: u64, twin: Option<Broken>) -> (u64, SlotSettings) {
+fn slots(seed: u64) -> (u64, SlotSettings) {
     let mut random = SmallRng::seed_from_u64(!seed);
     let (zone, pages_per_block) = *BLOCKS.choose(&mut random).expect("there are some");
     let (key, value) = *SIZES.choose(&mut random).expect("there are some");
@@ -233,6 +233,5 @@ fn slots(seed: u64, twin: Option<Broken>) -> (u64, SlotSettings) {
         if random.random_ratio(1, 2) { RecordForm::Fixed { key, value } } else { RecordForm::Variable };
     // It costs the smallest zone too much.
     let alignment_shift = if zone > ZONE && random.random_ratio(1, 3) { 2048 } else { 0 };
-    let tie_break = twin.map_or(TieBreak::Sequence, Broken::tie_break);
-    (zone, SlotSettings { form, pages_per_block, alignment_shift, tie_break, ..SlotSettings::default() })
+    (zone, SlotSettings { form, pages_per_block, alignment_shift, ..SlotSettings::default() })
 }
