@@ -336,8 +336,8 @@ impl Leaf {
 /// Adds a slot that a walk meets to what it has met, each slice once.
 fn note<const BACK: bool>(met: &mut Vec<(Step, u64)>, slice: u64, word: u64) {
     match met.last_mut() {
-        // A key that went and came back, to a slot behind its old one, was met already: neither change is more
-        // than one slot, and so neither is marked.
+        // A key that went and came back, to a slot behind its old one, was met already: neither change is of
+        // more than one slot, and so neither is marked.
         Some((Step::Slice(last), met)) if *last == slice => *met = word,
         // The same, and the one that was met in between has gone.
         Some((Step::Slice(last), _)) if (slice < *last) != BACK => {}
