@@ -66,7 +66,7 @@ pub use types::table::{Table, TableStats};
 #[doc(hidden)]
 pub mod internals {
     pub use crate::engine::heard::{Answer, Call, Listener};
-    pub use crate::options::{CacheSize, Granted, Merging, OrderedIndex, TestForest, Testing};
+    pub use crate::options::{CacheSize, Granted, IndexChoice, Merging, TestForest, Testing};
     pub use crate::points::checkpoint::checkpoint_tables;
     pub use crate::settings::files::{EntryForm, FileSettings};
     pub use crate::settings::offset_map::{NodePlace, OffsetMap};

@@ -8,7 +8,7 @@ use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::CrashConfig;
 use crate::settings;
 use quipu::internals::{
-    CacheSize, EntryForm, FreeList, Merging, NodePlace, OrderedIndex, RecordForm, SlotSettings, Techniques,
+    CacheSize, EntryForm, FreeList, IndexChoice, Merging, NodePlace, RecordForm, SlotSettings, Techniques,
     Testing, Twin,
 };
 use quipu::{Design, Error, Options};
@@ -109,14 +109,16 @@ impl Pool {
             _ => Merging::Direct,
         };
         // Half of the runs have the one index, where there is a choice, and half the other.
-        if can.chooses_order && seed / 5 % 2 == 1 {
-            options.order = OrderedIndex::Alex;
+        if can.chooses_index && can.ordered && seed / 5 % 2 == 1 {
+            options.index = IndexChoice::Alex;
         }
         // Puts are published before they return in one run of four, as papers have it.
         options.late = seed % 4 != 2;
         // Keys have an order on request in half of these runs, and in some of the others.
         let may_order = seed / 5 % 2 == 1 && (!options.late || seed.is_multiple_of(3));
-        options.ordered = can.order_on_request && may_order;
+        if can.orders_on_request() && may_order {
+            options.index = IndexChoice::Alex;
+        }
         // One run of four has a cache, unless another rule than those of caches is broken: runs whose seeds
         // are pinned stay as they are.
         let may_cache = config.twin.is_none_or(|twin| twin.twin() == Some(Twin::CacheNotToldOfWrites));

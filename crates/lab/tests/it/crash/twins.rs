@@ -210,9 +210,9 @@ twins! {
     xp_acknowledged_early: XP, Broken::Store(Twin::AcknowledgedEarly), &[NOT_FROM_THERE], ANY, &[10, 12, 23];
     xp_batch_in_pieces: XP, Broken::Store(Twin::BatchInPieces), &[IN_PART], ANY, &[3, 4, 5];
     xp_pieces_not_counted: XP, Broken::Store(Twin::PiecesNotCounted), &[IN_PART], ANY, &[1, 3, 4];
-    xp_order_not_followed: XP, Broken::Store(Twin::OrderNotFollowed), &[HOLE], ANY, &[1, 7, 12];
+    xp_order_not_followed: XP, Broken::Store(Twin::OrderNotFollowed), &[HOLE], ANY, &[1, 7, 18];
     /// A chunk above the cut must never count later, whatever is granted then.
-    xp_not_ended: XP, Broken::Store(Twin::NotEnded), &[IN_PART, NOT_HAD, NUMBERS], ANY, &[42, 47, 67];
+    xp_not_ended: XP, Broken::Store(Twin::NotEnded), &[IN_PART, NOT_HAD, NUMBERS], ANY, &[18, 42, 47];
     /// An item of two tables lacks a piece when one of them is gone.
     xp_through_not_raised: XP, Broken::Store(Twin::ThroughNotRaised), &[NUMBERS], ANY, &[1, 2, 3];
     xp_lives_ignored: XP, Broken::Store(Twin::LivesIgnored), &["a write to another table"], ANY, &[1, 4, 5];
@@ -222,7 +222,7 @@ twins! {
         &[1, 7, 8];
     xp_needed_released: XP, Broken::Store(Twin::NeededReleased), &["Look: "], ANY, &[15, 25, 37];
     /// A range tombstone may go like any other: if its memtable is the oldest of its table.
-    xp_range_dropped_early: XP, Broken::Store(Twin::RangeDroppedEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[8, 12, 18];
+    xp_range_dropped_early: XP, Broken::Store(Twin::RangeDroppedEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[8, 18, 21];
     xp_range_swept_early: XP, Broken::Store(Twin::RangeSweptEarly), &["no prefix is the snapshot"], ANY, &[1, 2, 3];
     /// Its copy keeps its number.
     xp_range_copy_renewed: XP, Broken::Store(Twin::RangeCopyRenewed), &[NOT_FROM_THERE, NOT_HAD], ANY, &[8, 14, 34];
@@ -236,7 +236,7 @@ twins! {
     xp_frozen_early: XP, Broken::Store(Twin::FrozenEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 11, 26];
     /// Nothing of a frozen layer is being rewritten.
     xp_frozen_while_rewritten: XP, Broken::Store(Twin::FrozenWhileRewritten), &[NOT_HAD, "a record of a chunk"], ANY,
-        &[30, 32, 62], threads 3;
+        &[118, 182, 232], threads 3;
     xp_deletions_not_dumped: XP, Broken::Store(Twin::DeletionsNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 4, 8];
     xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 7, 8];
     xp_flushed_by_object: XP, Broken::Store(Twin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[4, 11, 20];

@@ -2,8 +2,8 @@
 //!
 //! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of
 //! a key counts, and [discards](SlotHeap::discard) the others; then the blocks are
-//! [opened](SlotHeap::open_blocks). Everything may be cut off by a crash and done again: until the end nothing
-//! changes but marks of records that do not count, and blocks without records that become free.
+//! [opened](SlotHeap::open_blocks). Everything may be cut off by a crash and done again: until the end
+//! nothing changes but marks of records that do not count, and blocks without records that become free.
 //!
 //! Recovery makes durable what it has read before anyone acts on it: after a crash of the process alone,
 //! marks and updated words may still be in the processor's cache.
