@@ -26,8 +26,8 @@
 //!
 //! *Crashes.* A crash finds both records marked, and the higher sequence number counts. Puts are published
 //! before they return (`now`) where the index is in the pool, which may refuse, and with `REDUCED`, which
-//! does not even read the old record. So is a value in blocks of its own: another publisher would have to read
-//! it to learn the key.
+//! does not even read the old record. So is a value in blocks of its own: another publisher would have to
+//! read it to learn the key.
 //!
 //! *Reclamation.* A parked record is marked and not named by the index. So it stays in place, and its block
 //! is not freed. The index still names the replaced record, which moves like any other. A cleaner that finds
