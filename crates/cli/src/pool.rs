@@ -48,8 +48,11 @@ pub fn read_in_order<T>(
 ) -> Result<T, Failure> {
     run(pool, work, |pool| {
         let (design, options) = (Store::design_of(&pool.path)?, pool.options().verify_reads(true));
-        let options =
-            if design.can().order_on_request { options.design(design).set("order", "on")? } else { options };
+        let options = if design.can().orders_on_request() {
+            options.design(design).set("index", "alex")?
+        } else {
+            options
+        };
         open_read_only(pool, &options)
     })
 }

@@ -3,7 +3,7 @@
 //! The settings of a run are declared once: its `Config` is read from a command line, and its defaults are
 //! those of a command line that says nothing.
 
-use crate::crash::Broken::{self, Medium, PaperTies, Store};
+use crate::crash::Broken::{self, Medium, Store};
 use crate::suggest::{nearest, with_nearest};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command};
@@ -85,12 +85,6 @@ pub(crate) fn one_of<B: Clone + Send + Sync + 'static>(
 
 /// All breaks that the explorer of crashes knows.
 fn named() -> impl Iterator<Item = Named<Broken>> {
-    let ties = Named {
-        broken: PaperTies(Twin::PageFreeBeforeRelease),
-        name: "block-order",
-        help: "Pages are unlocked too early, and the order of blocks breaks ties.",
-        is_rule: true,
-    };
     // Enough fences remain for the store to get anywhere.
     let fences = Named {
         broken: Medium(Fault::FenceOmitted { every: 3 }),
@@ -98,7 +92,7 @@ fn named() -> impl Iterator<Item = Named<Broken>> {
         help: "Some fences do nothing.",
         is_rule: false,
     };
-    Named::rules(Store).chain([ties, fences])
+    Named::rules(Store).chain([fences])
 }
 
 /// Reads the names of breaks, those of `choice` alone unless that is empty.

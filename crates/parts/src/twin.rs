@@ -393,6 +393,11 @@ twins! {
     RevocationUnseen,
     /// Recovery adds a record of a key that the index lacked before its segment was split, and unlocked.
     AbsentBeforeSplit,
+    /// Versions of pages have eight bits, as in Viper's paper (3.2.2): 128 writes bring one back.
+    VersionsWrap,
+    /// Pages are unlocked too early, and of two records of a key the one of the higher block, page and
+    /// position counts, as in Viper's paper (4.2).
+    TiesByBlock,
     /// A segment that was emptied does not wait for readers.
     SegmentFreedEarly,
     /// The last line of a cleaner's copies is not written.

@@ -66,7 +66,7 @@ pub use types::table::{Table, TableStats};
 #[doc(hidden)]
 pub mod internals {
     pub use crate::engine::heard::{Answer, Call, Listener};
-    pub use crate::options::{CacheSize, Granted, Merging, OrderedIndex, TestForest, Testing};
+    pub use crate::options::{CacheSize, Granted, IndexChoice, Merging, TestForest, Testing};
     pub use crate::points::checkpoint::checkpoint_tables;
     pub use crate::settings::files::{EntryForm, FileSettings};
     pub use crate::settings::offset_map::{NodePlace, OffsetMap};
@@ -74,7 +74,7 @@ pub mod internals {
     pub use crate::settings::techniques::{Shortcut, Techniques};
     pub use crate::tiered::checkpoint_tables as memtables_checkpoint_tables;
     pub use quipu_parts::cache::Policy;
-    pub use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
+    pub use quipu_parts::heap::slots::{RecordForm, SlotSettings, SlotTechniques};
     pub use quipu_parts::index::buckets::BucketSettings;
     pub use quipu_parts::index::cceh::CcehSettings;
     pub use quipu_parts::record::shown_key;

@@ -85,10 +85,7 @@ pub struct Options {
     pub merging: Merging,
     /// The index in DRAM, where a design leaves the choice.
     #[doc(hidden)]
-    pub order: OrderedIndex,
-    /// Whether a design that can keep keys in order does it.
-    #[doc(hidden)]
-    pub ordered: bool,
+    pub index: IndexChoice,
     /// The files of Nlog.
     #[doc(hidden)]
     pub files: FileSettings,
@@ -282,14 +279,14 @@ pub enum Merging {
     Off,
 }
 
-/// An index in DRAM that keeps keys in order.
+/// The index in DRAM of a design that leaves the choice.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OrderedIndex {
-    /// A trie of B+-trees, which has whole keys.
+pub enum IndexChoice {
+    /// The design's own: a hash index in `quipu`, Masstree in `flatstore-m`.
     #[default]
-    Masstree,
-    /// c-ALEX, a learned index, which has the beginnings of keys.
+    Own,
+    /// c-ALEX, a learned index, which keeps keys in order and has their beginnings.
     Alex,
 }
 
@@ -400,8 +397,7 @@ impl Default for Options {
             eliminate: true,
             late: true,
             merging: Merging::default(),
-            order: OrderedIndex::default(),
-            ordered: false,
+            index: IndexChoice::default(),
             files: FileSettings::default(),
             readers: 2,
             cache: CacheSize::default(),

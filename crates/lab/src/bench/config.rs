@@ -2,6 +2,7 @@
 
 use super::error::BenchError;
 use super::ops::OpsPhase;
+use crate::calls::capabilities;
 use crate::settings;
 use crate::workload::{KeySet, KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
 use quipu::internals::{NodePlace, RecordForm};
@@ -145,7 +146,7 @@ pub(super) const ONE_CLIENT: &str =
 
 /// Whether a pool with these options keeps its keys in order.
 pub(super) fn keeps_order(design: Design, options: &Options) -> bool {
-    if options.ordered { design.can().when_ordered().ordered } else { design.can().ordered }
+    capabilities(options, design).ordered
 }
 
 impl Config {

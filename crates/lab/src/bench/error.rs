@@ -20,7 +20,7 @@ pub enum BenchError {
     /// The workload reads ranges in key order, and the design keeps none.
     #[error(
         "workload {workload} scans in key order, which design {design} does not keep; choose an ordered \
-         design, or ask quipu for order by --set order=on"
+         design, or ask quipu for order by --set index=alex"
     )]
     NoOrder {
         /// The design, or the name of another engine.

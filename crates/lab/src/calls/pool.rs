@@ -2,7 +2,7 @@
 
 use super::codec::FIXED;
 use quipu::designs::Capabilities;
-use quipu::internals::{CacheSize, NodePlace, OrderedIndex, Shortcut, Techniques};
+use quipu::internals::{CacheSize, IndexChoice, NodePlace, Shortcut, Techniques};
 use quipu::{Design, Options};
 
 /// Varies the settings of a pool, also those that each opening chooses anew.
@@ -23,10 +23,9 @@ pub fn vary(options: &mut Options, design: Design, seed: u64) {
     if can.updates_in_place && seed % 5 < 2 {
         options.slots.form = FIXED;
     }
-    if can.chooses_order && seed % 5 < 2 {
-        options.order = OrderedIndex::Alex;
+    if can.chooses_index && seed % 5 < 2 {
+        options.index = IndexChoice::Alex;
     }
-    options.ordered = can.order_on_request && seed % 5 < 2;
 }
 
 /// Half of the time all of PACMAN, else none of it, or all but one. Slots are not copied together where marks
@@ -44,7 +43,8 @@ fn techniques(design: Design, number: u64) -> Techniques {
 
 /// The capabilities of a store that is opened like this.
 pub fn capabilities(options: &Options, design: Design) -> Capabilities {
-    let mut can = design.can().clone();
-    can.ordered |= options.ordered;
-    can
+    match options.index {
+        IndexChoice::Own => design.can().clone(),
+        IndexChoice::Alex => design.can().when_ordered(),
+    }
 }

@@ -125,14 +125,8 @@ pub const CHECKS: &[Check] = checks! {
 };
 
 /// Settings, by name, with which a design keeps all its promises too.
-const SETTINGS: &[(&str, &str)] = &[
-    ("offset-map", "pm"),
-    ("pacman", "off"),
-    ("grow", "off"),
-    ("index", "alex"),
-    ("order", "on"),
-    ("entry", "op-last"),
-];
+const SETTINGS: &[(&str, &str)] =
+    &[("offset-map", "pm"), ("pacman", "off"), ("grow", "off"), ("index", "alex"), ("entry", "op-last")];
 
 /// Every design as it is, and once for each of its settings.
 fn subjects() -> impl Iterator<Item = (Design, Option<(&'static str, &'static str)>)> {
@@ -147,7 +141,7 @@ fn subjects() -> impl Iterator<Item = (Design, Option<(&'static str, &'static st
 pub fn judge(medium: &Medium, room: Option<&str>, filter: &str) -> Vec<Failure> {
     let mut failures = Vec::new();
     for (design, setting) in subjects() {
-        let is_ordered = setting == Some(("order", "on"));
+        let is_ordered = setting == Some(("index", "alex"));
         let can = if is_ordered { design.can().when_ordered() } else { design.can().clone() };
         let can = |check: &&Check| check.needs.is_none_or(|needs| needs(&can));
         let is_asked =

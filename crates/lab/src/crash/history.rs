@@ -210,6 +210,15 @@ impl Recorder {
         }
     }
 
+    /// The operation returned an error, and each of its writes has taken effect by now, or never will.
+    pub fn break_off(&mut self, running: Running) {
+        self.version += 1;
+        for (key, op, _) in self.end(running) {
+            self.keys[key].strict.break_off(op);
+            self.keys[key].without_reads.break_off(op);
+        }
+    }
+
     /// The states that a crash now may leave.
     pub fn expectation(&mut self) -> Expectation {
         let keys = self

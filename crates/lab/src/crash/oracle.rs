@@ -79,6 +79,14 @@ impl KeyOracle {
         self.in_flight.retain(|other| other.op != op);
     }
 
+    /// An operation returned an error, and has taken effect by now, or never will.
+    pub fn break_off(&mut self, op: OpId) {
+        let mut worlds: Vec<_> = self.reachable().into_iter().collect();
+        worlds.iter_mut().for_each(|world| world.effected.retain(|(other, _)| *other != op));
+        self.worlds = worlds.into_iter().collect();
+        self.in_flight.retain(|other| other.op != op);
+    }
+
     /// Every state that a crash at this moment may leave.
     pub fn allowed(&self) -> BTreeSet<State> {
         self.reachable().into_iter().map(|world| world.state).collect()
@@ -143,6 +151,17 @@ mod tests {
         oracle.invoke(2, Action::Get);
         assert!(oracle.respond(2, Outcome::Saw(Some(2))));
         assert_eq!(oracle.allowed(), BTreeSet::from([Some(2)]));
+    }
+
+    #[test]
+    fn a_write_that_was_broken_off_is_there_or_will_never_be() {
+        let mut oracle = KeyOracle::new(Some(1), 0);
+        oracle.invoke(1, Action::Put(2));
+        oracle.break_off(1);
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(1), Some(2)]));
+        oracle.invoke(2, Action::Get);
+        assert!(oracle.respond(2, Outcome::Saw(Some(1))));
+        assert_eq!(oracle.allowed(), BTreeSet::from([Some(1)]), "it does not come later");
     }
 
     #[test]

@@ -49,9 +49,11 @@ pub(super) fn perform(hand: &mut Hand<'_>, step: &Step) -> Result<(), String> {
             let Some(client) = hand.client(table)? else { return Ok(()) };
             let running = recorder.borrow_mut().invoke(&actions);
             match client.put_many(&bytes) {
-                // Some pairs may be written: they stay in flight for good.
-                Err(Error::TableDropped) => Ok(()),
-                Err(error) if is_room(&error) => Ok(()),
+                // Some pairs may be written.
+                Err(error) if matches!(error, Error::TableDropped) || is_room(&error) => {
+                    recorder.borrow_mut().break_off(running);
+                    Ok(())
+                }
                 done => finish(running, done.map(|()| vec![Outcome::Done; actions.len()]), recorder),
             }
         }

@@ -5,11 +5,11 @@
 
 use super::ledger::Grants;
 use super::records::{KEYS, MANY_KEYS, Records};
-use super::report::{Broken, CrashConfig};
+use super::report::CrashConfig;
 use crate::settings;
 use quipu::internals::{
-    CacheSize, EntryForm, FreeList, Merging, NodePlace, OrderedIndex, RecordForm, SlotSettings, Techniques,
-    Testing, TieBreak, Twin,
+    CacheSize, EntryForm, FreeList, IndexChoice, Merging, NodePlace, RecordForm, SlotSettings, Techniques,
+    Testing, Twin,
 };
 use quipu::{Design, Error, Options};
 use quipu_parts::runs::sim::{SimFaults, SimPublishFault};
@@ -109,14 +109,16 @@ impl Pool {
             _ => Merging::Direct,
         };
         // Half of the runs have the one index, where there is a choice, and half the other.
-        if can.chooses_order && seed / 5 % 2 == 1 {
-            options.order = OrderedIndex::Alex;
+        if can.chooses_index && can.ordered && seed / 5 % 2 == 1 {
+            options.index = IndexChoice::Alex;
         }
         // Puts are published before they return in one run of four, as papers have it.
         options.late = seed % 4 != 2;
         // Keys have an order on request in half of these runs, and in some of the others.
         let may_order = seed / 5 % 2 == 1 && (!options.late || seed.is_multiple_of(3));
-        options.ordered = can.order_on_request && may_order;
+        if can.orders_on_request() && may_order {
+            options.index = IndexChoice::Alex;
+        }
         // One run of four has a cache, unless another rule than those of caches is broken: runs whose seeds
         // are pinned stay as they are.
         let may_cache = config.twin.is_none_or(|twin| twin.twin() == Some(Twin::CacheNotToldOfWrites));
@@ -161,13 +163,13 @@ impl Pool {
             false => LEN,
         };
         if can.updates_in_place {
-            let (zone_size, slots) = slots(seed, config.twin);
+            let (zone_size, slots) = slots(seed);
             (options.zone_size, options.slots) = (Some(zone_size), slots);
             // The index in the pool is written in five runs of ten.
             options.offset_map.nodes = if (seed + 3) / 5 % 2 == 1 { NodePlace::Pm } else { NodePlace::Dram };
         }
         if config.design == Design::VIPER_PACMAN {
-            let (zone_size, slots) = slots(seed, config.twin);
+            let (zone_size, slots) = slots(seed);
             (options.zone_size, options.slots) = (Some(zone_size), slots);
             options.slots.form = RecordForm::Variable;
             if is_crowded {
@@ -225,7 +227,7 @@ fn faults(seed: u64) -> SimFaults {
 }
 
 /// Bytes of a zone, and slots of some make: in half of the runs of one size.
-fn slots(seed: u64, twin: Option<Broken>) -> (u64, SlotSettings) {
+fn slots(seed: u64) -> (u64, SlotSettings) {
     let mut random = SmallRng::seed_from_u64(!seed);
     let (zone, pages_per_block) = *BLOCKS.choose(&mut random).expect("there are some");
     let (key, value) = *SIZES.choose(&mut random).expect("there are some");
@@ -233,6 +235,5 @@ fn slots(seed: u64, twin: Option<Broken>) -> (u64, SlotSettings) {
         if random.random_ratio(1, 2) { RecordForm::Fixed { key, value } } else { RecordForm::Variable };
     // It costs the smallest zone too much.
     let alignment_shift = if zone > ZONE && random.random_ratio(1, 3) { 2048 } else { 0 };
-    let tie_break = twin.map_or(TieBreak::Sequence, Broken::tie_break);
-    (zone, SlotSettings { form, pages_per_block, alignment_shift, tie_break, ..SlotSettings::default() })
+    (zone, SlotSettings { form, pages_per_block, alignment_shift, ..SlotSettings::default() })
 }

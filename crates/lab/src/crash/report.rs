@@ -4,7 +4,7 @@ use super::moment::KINDS;
 use crate::arguments;
 use crate::size::count;
 use quipu::Design;
-use quipu::internals::{TieBreak, Twin};
+use quipu::internals::Twin;
 use quipu_medium::sim::Fault;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -73,8 +73,6 @@ impl CrashConfig {
 pub enum Broken {
     /// A rule of the store is left out.
     Store(Twin),
-    /// The store, whose slots break ties as Viper's paper does.
-    PaperTies(Twin),
     /// The medium.
     Medium(Fault),
 }
@@ -83,7 +81,7 @@ impl Broken {
     /// The rule that is left out.
     pub fn twin(self) -> Option<Twin> {
         match self {
-            Broken::Store(twin) | Broken::PaperTies(twin) => Some(twin),
+            Broken::Store(twin) => Some(twin),
             Broken::Medium(_) => None,
         }
     }
@@ -91,11 +89,6 @@ impl Broken {
     /// The break of the medium.
     pub(super) fn fault(self) -> Option<Fault> {
         if let Broken::Medium(fault) = self { Some(fault) } else { None }
-    }
-
-    /// How slots break ties.
-    pub(super) fn tie_break(self) -> TieBreak {
-        if let Broken::PaperTies(_) = self { TieBreak::BlockOrder } else { TieBreak::Sequence }
     }
 }
 

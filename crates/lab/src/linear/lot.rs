@@ -18,7 +18,7 @@ use crate::calls::{prove, vary};
 use crate::contract::{Ending, Fixture, Medium};
 use crate::run::on_threads;
 use quipu::internals::twin::leave_out;
-use quipu::internals::{CacheSize, Merging, RecordForm};
+use quipu::internals::{CacheSize, IndexChoice, Merging, RecordForm};
 use quipu::{Client, Error, Levels, Store};
 use std::path::Path;
 use std::time::Duration;
@@ -75,7 +75,7 @@ impl<'c> Lot<'c> {
     pub fn new(config: &'c LinearConfig, scratch: &'c Path, (first, end): (u64, u64)) -> Lot<'c> {
         let (number, can) = (first / LOT, config.design.can());
         // Twins of elimination and late puts want stores without an order.
-        let is_ordered = can.order_on_request && number % 5 >= 3 && config.twin.is_none();
+        let is_ordered = can.orders_on_request() && number % 5 >= 3 && config.twin.is_none();
         let is_drawn_out = number % 3 == 2;
         Lot {
             config,
@@ -112,7 +112,9 @@ impl<'c> Lot<'c> {
         vary(options, *design, lot);
         // Values of histories have many lengths.
         options.slots.form = RecordForm::Variable;
-        options.ordered = self.has_order && can.order_on_request;
+        if can.orders_on_request() {
+            options.index = if self.has_order { IndexChoice::Alex } else { IndexChoice::Own };
+        }
         if can.caches && twin.is_some_and(Broken::is_of_cache) {
             options.cache = CacheSize::Bytes(64 << 10);
             options.testing.cache_sample = Some(1);

@@ -4,6 +4,7 @@ mod search;
 mod twins;
 
 use quipu::Design;
+use quipu::internals::Twin;
 use quipu_lab::crash::{Broken, CrashConfig, CrashReport, explore};
 use search::number;
 use twins::{Row, TWINS};
@@ -155,23 +156,13 @@ fn puts_are_eliminated_where_a_design_does_so() {
     }
 }
 
-/// A crash leaves locks in pages taken, and recovery reads such pages before it frees them: it must not wait
-/// for the dead.
-#[test]
-fn locks_in_pages_that_a_crash_has_left_taken_hold_nobody_up() {
-    let settings = vec![("lock".to_owned(), "page-byte".to_owned())];
-    let (report, _) = explored(CrashConfig { design: Design::VIPER, settings, ..CrashConfig::default() });
-    assert!(report.count("during_recovery") > 0, "{report:?}");
-}
-
 /// Runs that convict the paper's tie break must not convict sequence numbers.
 #[test]
 fn ties_broken_by_sequence_numbers_survive_what_convicts_those_of_the_paper() {
     let row = row("viper_ties_of_the_paper");
     for seed in row.seeds() {
         let mut config = row.config(*seed);
-        let Some(Broken::PaperTies(twin)) = config.twin else { panic!("{:?}", config.twin) };
-        config.twin = Some(Broken::Store(twin));
+        config.twin = Some(Broken::Store(Twin::PageFreeBeforeRelease));
         let report = run(&config);
         assert_eq!(report.violations, 0, "{:#?}", report.details);
     }

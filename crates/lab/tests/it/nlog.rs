@@ -101,7 +101,7 @@ fn scans_read_no_line_of_another_node_if_threads_read_for_them() {
     for (nodes, design) in [(2, Design::NSTORE), (4, Design::NSTORE), (2, Design::QUIPU)] {
         let region = Region::sim(SimOptions { len: 64 << 20, nodes, ..SimOptions::default() });
         let options = Options::new().design(design).zone_size(ZONE).cleaner(false);
-        let options = if design == Design::QUIPU { options.set("order", "on").unwrap() } else { options };
+        let options = if design == Design::QUIPU { options.set("index", "alex").unwrap() } else { options };
         Store::create_on(region.clone(), &options).unwrap().close().unwrap();
         let [read_far, copied] = ["0", "2"].map(|readers| {
             let options = options.clone().set("readers", readers).unwrap();

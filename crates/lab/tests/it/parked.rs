@@ -2,7 +2,7 @@
 //! of another.
 
 use quipu::internals::twin::leave_out;
-use quipu::internals::{Testing, Twin};
+use quipu::internals::{IndexChoice, Testing, Twin};
 use quipu::{Design, Error, Options, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::SimOptions;
@@ -75,8 +75,8 @@ fn a_cleaner_that_does_not_is_convicted() {
 /// Later writers once waited for it for ever.
 #[test]
 fn a_publication_that_panics_is_told_of() {
-    for is_ordered in [false, true] {
-        is_told_of(&options().with(|options| options.ordered = is_ordered));
+    for index in [IndexChoice::Own, IndexChoice::Alex] {
+        is_told_of(&options().with(|options| options.index = index));
     }
 }
 

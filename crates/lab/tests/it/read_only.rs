@@ -14,9 +14,8 @@ type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Every design, and `viper` with what else it keeps in the pool that a reader may change in memory.
 fn kinds() -> Vec<Options> {
     let of = |design| Options::new().design(design).size(8 << 20).cleaner(false);
-    let set = |name, value| of(Design::VIPER).set(name, value).expect("a setting of viper");
-    let others = [set("offset-map", "pm"), set("lock", "page-byte")];
-    Design::ALL.iter().map(|design| of(*design)).chain(others).collect()
+    let other = of(Design::VIPER).set("offset-map", "pm").expect("a setting of viper");
+    Design::ALL.iter().map(|design| of(*design)).chain([other]).collect()
 }
 
 /// Puts, overwrites and deletes, and tells what is left. Some writes wait for a later one to publish them.

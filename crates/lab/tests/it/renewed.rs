@@ -92,8 +92,8 @@ fn subjects() -> impl Iterator<Item = (String, Options, bool)> {
         let can = design.can();
         let own = (String::new(), plain(design), can.ordered);
         let mut subjects = vec![own, ("verify".into(), plain(design).verify_reads(true), can.ordered)];
-        if can.order_on_request {
-            let ordered = plain(design).set("order", "on").unwrap();
+        if can.orders_on_request() {
+            let ordered = plain(design).set("index", "alex").unwrap();
             subjects.push(("ordered".into(), ordered.clone(), true));
             if can.reads_near {
                 subjects.push(("read threads".into(), ordered.set("readers", "1").unwrap(), true));

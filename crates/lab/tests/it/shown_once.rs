@@ -2,7 +2,7 @@
 //!
 //! In a leaf of c-ALEX it may come back to a slot behind its old one, and the walk met it in both.
 
-use quipu::internals::OrderedIndex;
+use quipu::internals::IndexChoice;
 use quipu::{Design, ErrorKind, Options, Store};
 use quipu_medium::{Pages, Region};
 use std::collections::BTreeSet;
@@ -69,12 +69,9 @@ fn of_every_design() {
         let options = Options::new().design(*design).size(4 << 20).zone_size(16 << 10).cleaner(false);
         let options = options.with(|options| options.testing.tiny_index = true);
         walks(design.name(), &options);
-        if design.can().chooses_order {
+        if design.can().chooses_index {
             let what = format!("{design} with c-ALEX");
-            walks(&what, &options.clone().with(|options| options.order = OrderedIndex::Alex));
-        }
-        if design.can().order_on_request {
-            walks(&format!("{design} in order"), &options.with(|options| options.ordered = true));
+            walks(&what, &options.with(|options| options.index = IndexChoice::Alex));
         }
     }
 }

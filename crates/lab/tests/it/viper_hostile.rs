@@ -2,7 +2,7 @@
 //! secret and makes the checks agree again. Opening, reading, writing and checking must neither panic nor
 //! hang, whatever they answer.
 
-use quipu::internals::{LockKind, NodePlace, OffsetMap, RecordForm, SlotSettings};
+use quipu::internals::{NodePlace, OffsetMap, RecordForm, SlotSettings};
 use quipu::{Design, Error, Options, Store};
 use quipu_medium::{Pages, Region};
 use quipu_parts::index::cceh::CcehSettings;
@@ -373,28 +373,6 @@ fn no_bit_of_a_count_of_used_blocks_hides_a_record() {
             }
             assert!(refused > 0, "{form:?} {nodes:?}: {refused}");
         }
-    }
-}
-
-/// Locks in pages that a crash has left taken are reset when the pool has been found sound, and not before.
-#[test]
-fn a_pool_that_is_refused_keeps_its_locks() {
-    let form = RecordForm::Fixed { key: 8, value: 40 };
-    let base = options(form, NodePlace::Dram);
-    let slots = SlotSettings { lock: LockKind::PageByte, ..base.slots };
-    let mut ground = Ground::of(form, base.with(|options| options.slots = slots), false);
-    let pages: Vec<usize> =
-        ground.chunks().flat_map(|zone| ground.pages(zone)).map(|(_, page)| page).collect();
-    let used: Vec<usize> = pages.into_iter().filter(|page| word(&ground.bytes, page + 8) != 0).collect();
-    for page in &used {
-        ground.bytes[*page] |= 1;
-    }
-    let sound = ground.opened(&ground.bytes).expect("locks do not matter after a crash");
-    assert!(sound.len() > 20 && ground.survive(&ground.bytes));
-    for page in used {
-        let mut bytes = ground.bytes.clone();
-        bytes[page + 5] ^= 1;
-        ground.opened(&bytes).expect_err("the header of a page is damaged");
     }
 }
 

@@ -158,9 +158,8 @@ impl Store {
         let (workers, works) = (Workers::default(), options.cleaner);
         // Without levels nothing is merged later.
         let merging = if levels.is_some() { options.merging } else { Merging::Direct };
-        let Options { order, ordered, files, readers, cache, cache_policy, .. } = *options;
-        let chosen =
-            Options { merging, order, ordered, files, readers, cache, cache_policy, ..Options::new() };
+        let Options { index, files, readers, cache, cache_policy, .. } = *options;
+        let chosen = Options { merging, index, files, readers, cache, cache_policy, ..Options::new() };
         let mut store = Store { workers, engine, design, recovery, levels, chosen, works };
         store.start();
         store

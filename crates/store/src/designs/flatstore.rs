@@ -10,7 +10,7 @@
 use super::{Capabilities, Description, Design, NO_OBJECTS, NewPool, Recipe};
 use crate::designs::settings::{CCEH, PACMAN, SHORTCUT};
 use crate::log::LogParts;
-use crate::options::{Options, OrderedIndex};
+use crate::options::{IndexChoice, Options};
 use crate::settings::image::Image;
 use crate::settings::offset_map::{NodePlace, OffsetMap};
 use crate::settings::techniques::FlatSettings;
@@ -84,7 +84,7 @@ pub(super) const M: Recipe = Recipe {
             "by Masstree in DRAM, which keeps all keys, in their order; or by c-ALEX, which keeps their first bytes",
             SAVED,
         ),
-        can: Capabilities { chooses_order: true, ..M_PARTS.capabilities() },
+        can: Capabilities { chooses_index: true, ..M_PARTS.capabilities() },
     },
     settings: &[PACMAN, SHORTCUT],
     object_pools: NO_OBJECTS,
@@ -96,9 +96,9 @@ pub(super) const M: Recipe = Recipe {
     },
     open: |site| {
         let FlatSettings { techniques, .. } = site.settings()?;
-        match site.options.order {
-            OrderedIndex::Masstree => M_PARTS.open(site, Masstree::new(), techniques),
-            OrderedIndex::Alex => {
+        match site.options.index {
+            IndexChoice::Own => M_PARTS.open(site, Masstree::new(), techniques),
+            IndexChoice::Alex => {
                 let index = if site.is_tiny() { Alex::tiny() } else { Alex::new() };
                 M_PARTS_LEARNED.open(site, index, techniques)
             }

@@ -6,6 +6,7 @@
 
 use super::{Capabilities, Description, Design, NO_OBJECTS, Recipe};
 use crate::log::LogParts;
+use crate::options::IndexChoice;
 use crate::settings::techniques::{Shortcut, Techniques};
 use quipu_parts::index::alex::Alex;
 use quipu_parts::index::hash::{HashIndex, HashIndexSettings};
@@ -35,7 +36,7 @@ pub(super) const RECIPE: Recipe = Recipe {
             ("persistent", "when its self-certifying record is fenced: one fence a put"),
             (
                 "published",
-                "by an extendible hash index in DRAM: 8-byte slots, cache-line buckets; by c-ALEX if order is asked for",
+                "by an extendible hash index in DRAM: 8-byte slots, cache-line buckets; by c-ALEX where `index` asks for it",
             ),
             (
                 "writers",
@@ -49,14 +50,14 @@ pub(super) const RECIPE: Recipe = Recipe {
                 "the index; on persistent memory and on several nodes, what is read often and lies far",
             ),
         ],
-        can: Capabilities { order_on_request: true, reads_near: true, ..PARTS.capabilities() },
+        can: Capabilities { chooses_index: true, reads_near: true, ..PARTS.capabilities() },
     },
     settings: &[],
     object_pools: NO_OBJECTS,
     remember: |_, _| [0; _],
     recall: |_, _| Ok(()),
     open: |site| {
-        if site.options.ordered {
+        if site.options.index == IndexChoice::Alex {
             let index = if site.is_tiny() { Alex::tiny() } else { Alex::new() };
             return ORDERED_PARTS.open(site, index, TECHNIQUES);
         }

@@ -14,7 +14,7 @@ use crate::settings::offset_map::NodePlace;
 use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::error::Error;
 use handle::HANDLE;
-use quipu_parts::heap::slots::{LockKind, MAX_PAGES, PAGE_UNIT, TieBreak};
+use quipu_parts::heap::slots::{MAX_PAGES, PAGE_UNIT};
 use quipu_parts::index::buckets::BUCKETS_MAX;
 use quipu_parts::index::cceh::CcehSettings;
 use std::fmt::Display;
@@ -169,22 +169,6 @@ pub(crate) const VIPER: &[Setting] = &[
         &Written(|options| &mut options.slots.form, "variable or fixed:KEY:VALUE, in bytes", |_| true),
     ),
     pool(
-        "tie-break",
-        "which of two records of a key counts after a crash; block-order is the paper's and not sound (4.2)",
-        &Named(
-            |options| &mut options.slots.tie_break,
-            &[("sequence", TieBreak::Sequence), ("block-order", TieBreak::BlockOrder)],
-        ),
-    ),
-    pool(
-        "lock",
-        "where versions of pages are; page-byte is the paper's and not sound (3.2.2)",
-        &Named(
-            |options| &mut options.slots.lock,
-            &[("dram", LockKind::Dram32), ("page-byte", LockKind::PageByte)],
-        ),
-    ),
-    pool(
         "offset-map",
         "where the index is; pm is the all-PM variant (3.1, 5.3.6)",
         &Named(|options| &mut options.offset_map.nodes, &[("dram", NodePlace::Dram), ("pm", NodePlace::Pm)]),
@@ -327,8 +311,6 @@ mod tests {
         ("alignment-shift", "2048", &["1024", ""]),
         ("reclaim-percent", "40", &["0", "101"]),
         ("fill-percent", "0", &["101", "-1"]),
-        ("tie-break", "block-order", &["random"]),
-        ("lock", "page-byte", &["pm"]),
         ("offset-map", "pm", &["PM", "file"]),
         ("cceh", "dense", &["tiny", "5:6"]),
         ("pacman", "off", &["in part", "raw"]),
@@ -341,8 +323,7 @@ mod tests {
         ("eliminate", "off", &["never"]),
         ("late", "off", &["on time"]),
         ("merge", "key", &["", "at once"]),
-        ("index", "alex", &["ALEX", "hash"]),
-        ("order", "on", &["yes", "alex"]),
+        ("index", "alex", &["ALEX", "cceh"]),
         ("entry", "op-last", &["op", "CHECKED", ""]),
         ("clusters", "16", &["0", "3", "8192", "many"]),
         ("gc-threshold", "10", &["0", "101", "half"]),

@@ -65,7 +65,7 @@ mod tests {
     use crate::settings::offset_map::{NodePlace, OffsetMap};
     use crate::settings::slots::PoolSettings;
     use crate::settings::techniques::{FlatSettings, Shortcut, Techniques};
-    use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
+    use quipu_parts::heap::slots::{RecordForm, SlotSettings, SlotTechniques};
     use quipu_parts::index::buckets::BucketSettings;
     use quipu_parts::index::cceh::CcehSettings;
     use std::fmt::Debug;
@@ -143,8 +143,6 @@ mod tests {
             pages_per_block: 4,
             random_first_page: false,
             alignment_shift: 2048,
-            tie_break: TieBreak::BlockOrder,
-            lock: LockKind::PageByte,
             reclaim_percent: 40,
             fill_percent: 80,
             techniques: SlotTechniques::default(),
@@ -179,8 +177,6 @@ mod tests {
             pages_per_block: 4,
             random_first_page: true,
             alignment_shift: 2048,
-            tie_break: TieBreak::BlockOrder,
-            lock: LockKind::Dram32,
             reclaim_percent: 40,
             fill_percent: 80,
             techniques: SlotTechniques::default(),

@@ -2,7 +2,7 @@
 
 use crate::settings::image::Image;
 use crate::settings::offset_map::{NodePlace, OffsetMap, shape_bytes, shape_of};
-use quipu_parts::heap::slots::{LockKind, RecordForm, SlotSettings, SlotTechniques, TieBreak};
+use quipu_parts::heap::slots::{RecordForm, SlotSettings, SlotTechniques};
 use quipu_parts::index::IndexRoot;
 use quipu_parts::table;
 use quipu_parts::table::Table;
@@ -37,13 +37,11 @@ pub(crate) struct SlotImage {
     alignment_shift: U16,
     pages_per_block: u8,
     form: u8,
-    tie_break: u8,
-    lock: u8,
     random_first_page: u8,
     reclaim_percent: u8,
     fill_percent: u8,
     techniques: u8,
-    reserved_a: [u8; 40],
+    reserved_a: [u8; 42],
     nodes: u8,
     shape: [u8; 3],
     reserved_b: [u8; 4],
@@ -59,7 +57,7 @@ impl Image for PoolSettings {
 
     fn table() -> Table {
         table!(SlotImage as "SlotSettings"; magic, page_size, value_size, key_size, alignment_shift, pages_per_block,
-            form, tie_break, lock, random_first_page, reclaim_percent, fill_percent, techniques, reserved_a, nodes,
+            form, random_first_page, reclaim_percent, fill_percent, techniques, reserved_a, nodes,
             shape, reserved_b, root, reserved_c)
     }
 
@@ -78,8 +76,6 @@ impl Image for PoolSettings {
             alignment_shift: slots.alignment_shift.into(),
             pages_per_block: slots.pages_per_block,
             form,
-            tie_break: slots.tie_break as u8,
-            lock: slots.lock as u8,
             random_first_page: slots.random_first_page.into(),
             reclaim_percent: slots.reclaim_percent,
             fill_percent: slots.fill_percent,
@@ -104,12 +100,6 @@ impl Image for PoolSettings {
             },
             random_first_page: image.random_first_page == 1,
             alignment_shift: image.alignment_shift.get(),
-            tie_break: if image.tie_break == TieBreak::Sequence as u8 {
-                TieBreak::Sequence
-            } else {
-                TieBreak::BlockOrder
-            },
-            lock: if image.lock == LockKind::Dram32 as u8 { LockKind::Dram32 } else { LockKind::PageByte },
             reclaim_percent: image.reclaim_percent,
             fill_percent: image.fill_percent,
             techniques: SlotTechniques { reduce, separate, batch },

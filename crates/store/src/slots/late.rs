@@ -24,10 +24,10 @@
 //! fence of its own. A put is parked while its page is still held. Otherwise a reader with an older offset of
 //! its slot could find the key there, and a later reader could miss it.
 //!
-//! *Crashes.* A crash finds both records marked, and the higher sequence number counts. The paper's tie break
-//! reads no numbers, so its puts are published before they return (`now`). So are those with an index in the
-//! pool, which may refuse, and those with `REDUCED`, which does not even read the old record. So is a value
-//! in blocks of its own: another publisher would have to read it to learn the key.
+//! *Crashes.* A crash finds both records marked, and the higher sequence number counts. Puts are published
+//! before they return (`now`) where the index is in the pool, which may refuse, and with `REDUCED`, which
+//! does not even read the old record. So is a value in blocks of its own: another publisher would have to
+//! read it to learn the key.
 //!
 //! *Reclamation.* A parked record is marked and not named by the index. So it stays in place, and its block
 //! is not freed. The index still names the replaced record, which moves like any other. A cleaner that finds
@@ -37,7 +37,7 @@ use super::{SlotSession, SlotSpine};
 use crate::walk::let_others_on;
 use quipu_parts::commit::{self, Failed, Parked, StripeGuard, Taken};
 use quipu_parts::epoch::Guard;
-use quipu_parts::heap::slots::{Claim, Offset, Releasing, SlotHeap, TieBreak};
+use quipu_parts::heap::slots::{Claim, Offset, Releasing, SlotHeap};
 use quipu_parts::index::cceh::{NodeMemory, Sighting};
 use quipu_parts::twin;
 
@@ -97,8 +97,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     const MAY_LAG: bool = !REDUCED && M::MARK == 0;
 
     /// Whether a store publishes late if that is `wanted`.
-    pub(super) fn may_publish_late(wanted: bool, tie_break: TieBreak) -> bool {
-        wanted && Self::MAY_LAG && tie_break == TieBreak::Sequence
+    pub(super) fn may_publish_late(wanted: bool) -> bool {
+        wanted && Self::MAY_LAG && !twin!(TiesByBlock)
     }
 
     /// Whether puts are published by later writes of their client.

@@ -100,7 +100,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let stripes = Stripes::new(stripes);
         let hot = heap.settings().techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
         let has_begun = AtomicBool::new(false);
-        let publishes_late = Self::may_publish_late(publishes_late, heap.settings().tie_break);
+        let publishes_late = Self::may_publish_late(publishes_late);
         let admission = Arc::default();
         let reads_at_once = M::MARK == 0 && heap.reads_at_once();
         SlotSpine {

@@ -42,7 +42,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if twin!(OldNotReleased) {
             return Ok(());
         }
-        if twin!(PageFreeBeforeRelease) && Self::offset_of(old) != claim.offset() {
+        if (twin!(PageFreeBeforeRelease) || twin!(TiesByBlock)) && Self::offset_of(old) != claim.offset() {
             drop(claim);
             drop(self.heap.delete(Self::offset_of(old))?);
             return Ok(());

@@ -133,7 +133,6 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     spine.heap.space().back_zones(spine.heap.space().committed_zones())?;
     // Nothing was changed until here.
     spine.heap.space().repair(&mut space);
-    spine.heap.reset_locks();
     spine.settle_index(&mut findings)?;
     let participant = spine.epochs.register();
     for (hash, word) in &findings.tombstones {

@@ -171,7 +171,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             Ok(None) => return Ok(()),
             Err(refused) => return Err(Failure::of_index(&claim, refused)),
         };
-        if !REDUCED && (twin!(OldNotReleased) || twin!(PageFreeBeforeRelease)) {
+        if !REDUCED && (twin!(OldNotReleased) || twin!(PageFreeBeforeRelease) || twin!(TiesByBlock)) {
             return Ok(self.release_as_twin(claim, old)?);
         }
         // The new record is in force. A damaged old one cannot be released; a check or the next recovery

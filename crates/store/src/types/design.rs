@@ -52,10 +52,8 @@ pub struct Capabilities {
     pub checkpoints: bool,
     /// Whether data for which the pool has no room go to levels on a disk.
     pub levels: bool,
-    /// Whether each opening chooses an ordered index in DRAM.
-    pub chooses_order: bool,
-    /// Whether each opening chooses whether keys have an order.
-    pub order_on_request: bool,
+    /// Whether each opening chooses the index in DRAM.
+    pub chooses_index: bool,
     /// Whether clients append to common files, one for each node and cluster of keys.
     pub common_files: bool,
     /// Whether scans may have threads of other nodes read for them.
@@ -79,9 +77,14 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// The capabilities of a handle that has asked for [order](Capabilities::order_on_request).
+    /// Whether keys have an order if the handle chooses an index that keeps one.
+    pub fn orders_on_request(&self) -> bool {
+        self.chooses_index && !self.ordered
+    }
+
+    /// The capabilities of a handle that has chosen such an index, if it can.
     pub fn when_ordered(&self) -> Capabilities {
-        Capabilities { ordered: self.ordered || self.order_on_request, ..self.clone() }
+        Capabilities { ordered: self.ordered || self.chooses_index, ..self.clone() }
     }
 
     /// The capabilities of a walk that can do nothing beyond what all do, on pools of any size.
@@ -100,8 +103,7 @@ impl Capabilities {
         least_zone: 64 << 10,
         checkpoints: false,
         levels: false,
-        chooses_order: false,
-        order_on_request: false,
+        chooses_index: false,
         common_files: false,
         reads_near: false,
         caches: false,

@@ -136,7 +136,7 @@ fn threads_read_not_far_ahead_and_no_large_values() {
     const DAMAGED: u64 = 50;
     let folder = Folder::new();
     let path = folder.path("pool");
-    let options = folder.options("pool").cleaner(true).set("order", "on").unwrap();
+    let options = folder.options("pool").cleaner(true).set("index", "alex").unwrap();
     let store = Store::create(&path, &options).unwrap();
     // Of 30,000 bytes, and then of more than a zone.
     let value = |number: u64| {
@@ -178,7 +178,7 @@ fn threads_read_not_far_ahead_and_no_large_values() {
         }
         fs::write(folder.path(name), bytes).unwrap();
     }
-    let options = opening().cleaner(true).set("order", "on").unwrap().verify_reads(true);
+    let options = opening().cleaner(true).set("index", "alex").unwrap().verify_reads(true);
     let store = Store::open(&path, &options).unwrap();
     let client = store.client();
     assert!(scan(&client, DAMAGED, 60) == [true; DAMAGED as usize], "an error from behind the end");

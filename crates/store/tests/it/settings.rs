@@ -82,7 +82,7 @@ fn a_setting_that_the_pool_keeps_may_be_given_again_and_not_differ() {
                 "reclaim-percent" | "fill-percent" => vec!["50"],
                 "buckets" => vec!["7"],
                 "entry" => vec!["op-last"],
-                _ => vec!["off", "2048", "block-order", "page-byte", "pm", "dense"],
+                _ => vec!["off", "2048", "pm", "dense"],
             };
             let mut refused = 0;
             for value in others {

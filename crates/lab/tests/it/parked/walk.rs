@@ -2,8 +2,8 @@
 //! while another thread publishes it.
 
 use super::{options, store_of};
-use quipu::internals::Twin;
 use quipu::internals::twin::leave_out;
+use quipu::internals::{IndexChoice, Twin};
 use quipu_medium::sim::sched;
 use std::cell::Cell;
 use std::ops::Bound;
@@ -14,7 +14,7 @@ const WRITES: usize = 24;
 /// Whether a walk has missed a write that had returned.
 fn misses(twin: Option<Twin>, seed: u64) -> bool {
     let _left_out = leave_out(twin);
-    let store = store_of(&options().with(|options| options.ordered = true), seed);
+    let store = store_of(&options().with(|options| options.index = IndexChoice::Alex), seed);
     let (mut writer, reader, walker) = (store.client(), store.client(), store.client());
     let acknowledged: [Cell<u8>; KEYS] = Default::default();
     let (is_over, misses) = (Cell::new(false), Cell::new(false));

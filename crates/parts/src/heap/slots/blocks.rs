@@ -10,11 +10,10 @@
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
-use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOCK_BYTE, LOG_START};
+use super::format::{BlockKind, ChunkHeader, HEADER_LEN, LOG_START};
 use super::free_blocks::FreeBlocks;
 use super::heap::SlotHeap;
 use super::owner::{Owner, Place, Reach};
-use super::settings::LockKind;
 use super::victims::Victims;
 use crate::space::{Shortage, Space, ZoneId};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -338,10 +337,9 @@ impl SlotHeap {
         self.region().flush(at, bytes.len() as u64);
     }
 
-    /// Sets the kind of block in a page's header, and leaves its lock byte. Durable with the next fence.
+    /// Sets the kind of block in a page's header. Durable with the next fence.
     fn set_page_word(&self, page: &Page<'_>, kind: BlockKind) {
-        let lock = self.region().load(page.at) & LOCK_BYTE;
-        self.region().store(page.at, page.header_word(kind) | lock);
+        self.region().store(page.at, page.header_word(kind));
         self.region().flush(page.at, 8);
     }
 
@@ -373,13 +371,10 @@ impl SlotHeap {
     fn empty(&self, block: u64) {
         for number in 0..self.chunks.geometry.pages {
             let Some(page) = self.chunks.page(block, number) else { return };
-            // A reader that is still here must notice. A lock byte may have been part of a value, so only
-            // that of the first page is one for sure.
-            let has_lock = number == 0 || self.settings().lock == LockKind::Dram32;
-            let held = has_lock.then(|| self.lock(page));
+            // A reader that is still here must notice.
+            let _held = self.lock(page);
             let kind = if number == 0 { BlockKind::Free } else { BlockKind::Pages };
-            let lock = held.as_ref().map_or(0, |_| self.region().load(page.at) & LOCK_BYTE);
-            self.write_header(page.at, page.header_word(kind) | lock);
+            self.write_header(page.at, page.header_word(kind));
         }
     }
 

@@ -17,8 +17,6 @@ pub(super) const USED_AT: u64 = 40;
 const USED: u64 = u32::MAX as u64;
 /// Where a page's bitset or log begins, behind the header word.
 pub(super) const LOG_START: u64 = 8;
-/// The byte of a page's header word that is its lock.
-pub(super) const LOCK_BYTE: u64 = 0xff;
 /// Bytes of an entry before its key: length word and sequence number.
 pub const ENTRY_HEAD: u64 = 16;
 /// Bytes of a block of overflow before the value: header word and sequence number.
@@ -109,7 +107,7 @@ impl Seed {
         mix(self.0 ^ page ^ (kind as u64) << 32) >> 32
     }
 
-    /// The header word of a page, with its lock byte clear.
+    /// The header word of a page.
     pub(super) fn page_word(self, page: u64, kind: BlockKind) -> u64 {
         self.page_tag(page, kind) << 32 | (kind as u64) << 8
     }
@@ -117,7 +115,7 @@ impl Seed {
     /// The kind that a header word tells, if it is one of this page.
     pub(super) fn read_page_word(self, page: u64, word: u64) -> Option<BlockKind> {
         let kind = BlockKind::from_byte((word >> 8) as u8)?;
-        (word & !LOCK_BYTE == self.page_word(page, kind)).then_some(kind)
+        (word == self.page_word(page, kind)).then_some(kind)
     }
 
     /// The word that counts so many blocks of the chunk as used. Its upper half is a check, as in the end
@@ -320,10 +318,10 @@ mod tests {
         let other = ChunkHeader::new(&certifier, ZoneId(3), (10, 11), 5, 40);
         let (seed, other) = (header.seed(&certifier), other.seed(&certifier));
         let word = seed.page_word(7, BlockKind::Large);
-        assert_eq!(seed.read_page_word(7, word | 0x7f), Some(BlockKind::Large), "whatever the lock byte");
+        assert_eq!(seed.read_page_word(7, word), Some(BlockKind::Large));
         assert_eq!(seed.read_page_word(8, word), None);
         assert_eq!(other.read_page_word(7, word), None);
-        for bit in 8..64 {
+        for bit in 0..64 {
             assert_eq!(seed.read_page_word(7, word ^ 1 << bit), None, "bit {bit}, which may tell the kind");
         }
     }

@@ -7,14 +7,14 @@ use super::format::{ChunkHeader, HEADER_LEN, Seed, USED_AT};
 use super::geometry::{Geometry, SlotShape};
 use super::locks::Crossings;
 use super::offset::{Offset, SizedOffset};
-use super::settings::{SlotSettings, TieBreak};
+use super::settings::SlotSettings;
 use crate::heap::Clock;
 use crate::record::Certifier;
 use crate::space::{Space, ZoneId};
+use crate::twin;
 use quipu_medium::Region;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Pages of slots or logs, grouped in blocks. Shared by all clients, each of which writes to a block of its
 /// own. See the module's documentation.
@@ -30,8 +30,6 @@ pub struct SlotHeap {
     pub(super) chunks: Chunks,
     pub(super) supply: Supply,
     pub(super) crossings: Crossings,
-    /// Whether locks in pages count: until recovery is over they are of runs that are.
-    pub(super) locks_count: AtomicBool,
 }
 
 /// The other users of the zones of a heap's pool.
@@ -112,7 +110,6 @@ impl SlotHeap {
             chunks,
             supply,
             crossings,
-            locks_count: AtomicBool::new(false),
         };
         let damages = heap.find_chunks(&neighbor.zones);
         Ok((heap, damages))
@@ -249,10 +246,10 @@ impl SlotHeap {
 
     /// Whether `a` counts and `b` does not, where both are records of one key.
     pub fn supersedes(&self, a: Location, b: Location) -> bool {
-        match self.settings.tie_break {
-            TieBreak::Sequence => (a.sequence, a.offset) > (b.sequence, b.offset),
-            TieBreak::BlockOrder => a.offset > b.offset,
+        if twin!(TiesByBlock) {
+            return a.offset > b.offset;
         }
+        (a.sequence, a.offset) > (b.sequence, b.offset)
     }
 
     /// How much is in use, summed over all blocks.

@@ -75,6 +75,4 @@ pub use place::{Claim, Record};
 pub use read::{SlotRecord, Stands};
 pub use reclaim::{Moved, Reclaimed};
 pub use recovery::FoundSlot;
-pub use settings::{
-    LockKind, MAX_KEY, MAX_PAGES, PAGE_UNIT, RecordForm, SlotSettings, SlotTechniques, TieBreak,
-};
+pub use settings::{MAX_KEY, MAX_PAGES, PAGE_UNIT, RecordForm, SlotSettings, SlotTechniques};

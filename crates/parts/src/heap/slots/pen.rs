@@ -47,8 +47,7 @@ impl Pen {
     /// Makes sure that the first line is known of a page that is held.
     #[inline]
     pub(super) fn turn_to(&mut self, region: &Region, guard: &PageGuard<'_>) {
-        let now = guard.version_before().map(|version| (guard.page.at, version));
-        if now.is_none() || self.page != now {
+        if self.page != Some((guard.page.at, guard.version_before())) {
             self.look(region, guard.page.at);
         }
     }
@@ -62,7 +61,7 @@ impl Pen {
     /// Remembers that nobody else has changed the page since, when it is released.
     #[inline]
     pub(super) fn leave(&mut self, guard: &PageGuard<'_>) {
-        self.page = guard.version_behind().map(|version| (guard.page.at, version));
+        self.page = Some((guard.page.at, guard.version_behind()));
     }
 
     /// The bits of some slots, if they stand in the first line: a word of it, by its place in the page.

@@ -8,7 +8,6 @@ use super::error::{Damage, SlotError};
 use super::format::{BlockKind, ENTRY_HEAD, EntryKind};
 use super::heap::SlotHeap;
 use super::offset::Offset;
-use super::settings::LockKind;
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{Waiter, point};
 use quipu_medium::LINE;
@@ -93,10 +92,9 @@ impl SlotHeap {
         })
     }
 
-    /// Whether [`read_at_once`](SlotHeap::read_at_once) may succeed: records have one size, and the versions
-    /// of pages are in DRAM.
+    /// Whether [`read_at_once`](SlotHeap::read_at_once) may succeed: records have one size.
     pub fn reads_at_once(&self) -> bool {
-        self.chunks.geometry.shape.is_some() && self.settings().lock == LockKind::Dram32
+        self.chunks.geometry.shape.is_some()
     }
 
     /// Copies the value of the record at an offset that the index gave, if one look is enough: nobody changes

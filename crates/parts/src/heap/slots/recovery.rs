@@ -2,23 +2,20 @@
 //!
 //! The caller divides the blocks among its threads, [scans](SlotHeap::scan), settles which of two records of
 //! a key counts, and [discards](SlotHeap::discard) the others; then the blocks are
-//! [opened](SlotHeap::open_blocks). Locks and owners are of the run that is over and do not matter; those in
-//! pages are [reset](SlotHeap::reset_locks) once nothing was found damaged, since a pool that is refused
-//! stays as it is. Everything may be cut off by a crash and done again: until the end nothing changes but
-//! these, marks of records that do not count, and blocks without records that become free.
+//! [opened](SlotHeap::open_blocks). Everything may be cut off by a crash and done again: until the end
+//! nothing changes but marks of records that do not count, and blocks without records that become free.
 //!
 //! Recovery makes durable what it has read before anyone acts on it: after a crash of the process alone,
 //! marks and updated words may still be in the processor's cache.
 
 use super::chunks::{BlockState, Page};
 use super::error::{Damage, SlotError};
-use super::format::{BlockKind, Entry, EntryKind, LOCK_BYTE, LOG_START};
+use super::format::{BlockKind, Entry, EntryKind, LOG_START};
 use super::geometry::Geometry;
 use super::heap::{Location, SlotHeap};
 use super::log::FIRST_ENTRY;
 use super::offset::{Offset, SizedOffset};
 use super::read::Stands;
-use super::settings::LockKind;
 use crate::sync::atomic::Ordering;
 use crate::twin;
 use quipu_medium::LINE;
@@ -167,28 +164,6 @@ impl SlotHeap {
         self.chunks.page_of(offset).is_some_and(|page| page.state.state() == BlockState::Idle)
     }
 
-    /// Frees the locks in pages that a crash has left taken. To be called when all blocks
-    /// have been scanned and nothing is damaged, and before a record is read or
-    /// [discarded](SlotHeap::discard).
-    pub fn reset_locks(&self) {
-        if self.settings().lock != LockKind::PageByte {
-            return;
-        }
-        for block in 0..self.blocks() {
-            let Some(first) = self.chunks.page(block, 0) else { continue };
-            let kind = self.kind_of(&first);
-            let has_headers = matches!(kind, Some(BlockKind::Free | BlockKind::Pages));
-            let pages = if has_headers { self.chunks.geometry.pages } else { 1 };
-            for page in self.chunks.pages(block, pages) {
-                let word = self.region().load(page.at);
-                let is_taken = !(word & LOCK_BYTE).is_multiple_of(2);
-                if is_taken {
-                    self.region().store(page.at, word & !LOCK_BYTE);
-                }
-            }
-        }
-    }
-
     /// Passes every record of a block of this kind to `found`. Returns what is damaged; the rest of a damaged
     /// page is passed over.
     fn scan_pages(
@@ -312,7 +287,6 @@ impl SlotHeap {
         }
         self.supply.set_next(next);
         self.offer(free.into_iter().chain(gone));
-        self.locks_count.store(true, Ordering::Relaxed);
         self.fill_reserve()
     }
 

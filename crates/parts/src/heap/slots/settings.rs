@@ -51,28 +51,6 @@ impl FromStr for RecordForm {
     }
 }
 
-/// Which of two records of a key counts, where a crash has left both. The numbers are those of images.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TieBreak {
-    /// The record of the higher sequence number.
-    Sequence = 1,
-    /// The record of the higher block, page and position, as in the paper (section 4.2). Kept for comparison:
-    /// it is not sound. Blocks are reused, so the older record may win, although readers have seen the newer
-    /// one if its page was unlocked too early. An older copy of reclamation may win too, although its value
-    /// fills blocks that are given up with the other copy.
-    BlockOrder = 2,
-}
-
-/// Where the version lock of a page lives. The numbers are those of images.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockKind {
-    /// 32 bits in DRAM.
-    Dram32 = 1,
-    /// A byte in the page, as in the paper. After 128 writes it has the same value again, and a reader does
-    /// not notice these: a broken twin, kept for comparison.
-    PageByte = 2,
-}
-
 /// Which of PACMAN's techniques a heap has (Wang et al., "Pacman", USENIX ATC 2022); none is Viper itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotTechniques {
@@ -106,10 +84,6 @@ pub struct SlotSettings {
     /// Bytes by which pages are moved off the boundaries of the DIMMs: 0, or 2048 as in figure 11 of the
     /// paper.
     pub alignment_shift: u16,
-    /// Which of two records of a key counts.
-    pub tie_break: TieBreak,
-    /// Where version locks live.
-    pub lock: LockKind,
     /// Percent of a block that must be free before it is worth reclaiming (section 4.6).
     pub reclaim_percent: u8,
     /// Percent of all blocks that must be used before more are allocated (section 3.2.1).
@@ -119,7 +93,7 @@ pub struct SlotSettings {
 }
 
 impl Default for SlotSettings {
-    /// The paper's blocks of six pages of 4 KiB, for records of any size, without the paper's two mistakes.
+    /// The paper's blocks of six pages of 4 KiB, for records of any size.
     fn default() -> SlotSettings {
         SlotSettings {
             page_size: PAGE_UNIT as u32,
@@ -127,8 +101,6 @@ impl Default for SlotSettings {
             form: RecordForm::Variable,
             random_first_page: true,
             alignment_shift: 0,
-            tie_break: TieBreak::Sequence,
-            lock: LockKind::Dram32,
             reclaim_percent: 33,
             fill_percent: 95,
             techniques: SlotTechniques::default(),
@@ -178,9 +150,6 @@ impl SlotSettings {
         if self.techniques != SlotTechniques::default() && self.form != RecordForm::Variable {
             return refuse("the techniques of PACMAN are for records of any size");
         }
-        if reduce && (self.tie_break, self.lock) != (TieBreak::Sequence, LockKind::Dram32) {
-            return refuse("reduce needs sequence numbers, and locks in DRAM");
-        }
         match self.form {
             RecordForm::Fixed { key: 0, .. } => refuse("a key has at least one byte"),
             _ => Ok(()),
@@ -217,8 +186,6 @@ mod tests {
             SlotSettings { form: RecordForm::Fixed { key: 0, value: 8 }, ..sound },
             SlotSettings { techniques: SlotTechniques { reduce: false, ..ALL }, ..sound },
             SlotSettings { techniques: ALL, form: RecordForm::Fixed { key: 8, value: 8 }, ..sound },
-            SlotSettings { techniques: ALL, tie_break: TieBreak::BlockOrder, ..sound },
-            SlotSettings { techniques: ALL, lock: LockKind::PageByte, ..sound },
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }

@@ -90,15 +90,6 @@ fn records_of_any_size_are_what_the_map_says() {
     }
 }
 
-#[test]
-fn the_paper_s_locks_and_order_hold_records_too() {
-    use quipu_parts::heap::slots::{LockKind, TieBreak};
-    let twin =
-        |settings| SlotSettings { lock: LockKind::PageByte, tie_break: TieBreak::BlockOrder, ..settings };
-    run(twin(fixed()), 1, 2000);
-    run(SlotSettings { pages_per_block: 6, ..twin(variable()) }, 2, 2000);
-}
-
 /// Every way in which a record can stand in a log, by the lengths that lead to it.
 #[test]
 fn empty_continued_large_and_spread_values_come_back() {

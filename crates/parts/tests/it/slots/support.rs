@@ -94,7 +94,6 @@ pub fn recover(region: &Region, settings: SlotSettings, reserve: usize) -> Recov
             }
         }));
     }
-    heap.reset_locks();
     if !losers.is_empty() {
         heap.clock().begin(heap.space());
     }

@@ -1,7 +1,7 @@
 //! The settings of handles: each opening chooses them anew.
 
 use super::{Named, SWITCH, Setting, Written};
-use crate::options::{CacheSize, Merging, OrderedIndex};
+use crate::options::{CacheSize, IndexChoice, Merging};
 use crate::settings::files::{CLEANERS_MAX, CLUSTERS_MAX};
 use quipu_parts::cache::{BUDGETS, Policy};
 
@@ -33,18 +33,21 @@ pub(super) const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "index",
-        help: "masstree: has whole keys; alex: c-ALEX, a learned index, has their first bytes, and is faster (NStore, IV)",
+        help: "hash: keys have no order; alex: c-ALEX, a learned index, keeps them in order",
         field: &Named(
-            |options| &mut options.order,
-            &[("masstree", OrderedIndex::Masstree), ("alex", OrderedIndex::Alex)],
+            |options| &mut options.index,
+            &[("hash", IndexChoice::Own), ("alex", IndexChoice::Alex)],
         ),
-        of_handle: Some(|can| can.chooses_order),
+        of_handle: Some(|can| can.orders_on_request()),
     },
     Setting {
-        name: "order",
-        help: "on: keys have an order, by c-ALEX in place of the hash index",
-        field: &Named(|options| &mut options.ordered, SWITCH),
-        of_handle: Some(|can| can.order_on_request),
+        name: "index",
+        help: "masstree: has whole keys; alex: c-ALEX, a learned index, has their first bytes, and is faster (NStore, IV)",
+        field: &Named(
+            |options| &mut options.index,
+            &[("masstree", IndexChoice::Own), ("alex", IndexChoice::Alex)],
+        ),
+        of_handle: Some(|can| can.chooses_index && can.ordered),
     },
     Setting {
         name: "clusters",
