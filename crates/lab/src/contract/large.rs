@@ -229,7 +229,7 @@ pub(super) fn what_a_guard_may_still_read_is_not_reused(fixture: &Fixture) -> Ou
             Err(Error::PoolFull { .. }) => full += 1,
             Err(error) => return Err(error.into()),
         }
-        // Each waits for the guard first.
+        // A put is refused only when it has waited for the guard: more of them show nothing new.
         if full == KEYS {
             break;
         }

@@ -84,7 +84,7 @@ const fn kind(name: &'static str, words: &'static str, holds: fn(&Label) -> bool
 /// removals of nodes are told by an ordered index in the pool.
 pub static KINDS: [Kind; 22] = [
     kind("nested", "nested", |label| label.depth > 0),
-    kind("nested_again", "nested in one that is nested", |label| label.depth > 1),
+    kind("nested_again", "in a recovery of a recovery", |label| label.depth > 1),
     kind("during_recovery", "during recovery", |label| label.recovering),
     kind("during_growth", "during growth", |label| label.growing),
     kind("during_index_split", "during a split of the index", |label| label.splitting),

@@ -16,7 +16,7 @@ const THREADS: usize = 4;
 
 fn options(design: Design) -> Options {
     let testing = Testing { tiny_index: true, ..Testing::default() };
-    let options = schedule::options(design, testing).recovery_threads(THREADS).verify_reads(false);
+    let options = schedule::options(design, testing).recovery_threads(THREADS);
     options.with(|options| options.slots.pages_per_block = 1)
 }
 
@@ -25,7 +25,7 @@ fn pool(options: &Options) -> Snapshot {
     let region = Region::sim(SimOptions { len: 4 << 20, ..SimOptions::default() });
     let store = Store::create_on(region, options).expect("a new pool");
     for version in 0..VERSIONS {
-        // A thread each, whose records are beside each other.
+        // The versions of a key lie far apart, where different threads begin to scan.
         let mut client = store.client();
         for key in 0..KEYS {
             client.put(&key.to_le_bytes(), &[version as u8; 900]).expect("room");

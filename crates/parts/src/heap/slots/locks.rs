@@ -187,9 +187,11 @@ impl SlotHeap {
         let is_even = version.is_multiple_of(2);
         let swapped =
             is_even && lock.compare_exchange(version, odd, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        // The changes that follow must not be seen before the odd version.
-        fence(Ordering::Release);
-        swapped.then_some(odd)
+        swapped.then(|| {
+            // The changes that follow must not be seen before the odd version.
+            fence(Ordering::Release);
+            odd
+        })
     }
 
     /// Makes the version odd as soon as it is even, and returns it.
