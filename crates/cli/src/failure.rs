@@ -2,7 +2,7 @@
 
 use crate::args;
 use quipu::{Error, ErrorKind};
-use quipu_lab::bench::BenchError;
+use quipu_bench::BenchError;
 use quipu_lab::run::RunError;
 use quipu_medium::MediumError;
 use serde_json::json;

@@ -13,7 +13,7 @@ mod output;
 mod pool;
 mod text;
 
-use quipu_lab::bench::alloc::Counting;
+use quipu_bench::alloc::Counting;
 use std::process::ExitCode;
 
 /// Counts allocations, so that DRAM per record is a result of benchmarks and not a guess.

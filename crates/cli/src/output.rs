@@ -6,7 +6,7 @@ use crate::args;
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use quipu::Statement;
-use quipu_lab::bench::Progress;
+use quipu_bench::Progress;
 use quipu_medium::{Answer, Survives};
 use serde::Serialize;
 use serde_json::{Value, json};

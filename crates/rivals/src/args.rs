@@ -7,10 +7,11 @@ use crate::index;
 use crate::output::{self, Failure, Report};
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
+use quipu_bench::Config;
+use quipu_bench::size;
+use quipu_bench::workload::Workload;
 use quipu_lab::bench::paper::{Benchmark, Paper, Scale};
-use quipu_lab::bench::{Config, Keys, Overwrites, SteadyLoad};
-use quipu_lab::size;
-use quipu_lab::workload::Workload;
+use quipu_lab::bench::{Keys, Overwrites, SteadyLoad};
 use quipu_rivals::engines::{Choice, Kind};
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! A paper's evaluation with other engines in the same run.
 
 use crate::output::{self, Failure, Stages};
+use quipu_bench::{Config, Row};
 use quipu_lab::bench::paper::{self, Paper, Preset, Run, Scale};
-use quipu_lab::bench::{Config, Row};
 use quipu_rivals::engines::Choice;
 use quipu_rivals::{Place, compare};
 

@@ -3,9 +3,9 @@
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use quipu::Design;
-use quipu_lab::choice::{OneOrAll, chosen};
+use quipu_bench::choice::{OneOrAll, chosen};
+use quipu_bench::settings;
 use quipu_lab::crash::{CrashConfig, CrashReport, KINDS, Violation, explore};
-use quipu_lab::settings;
 
 const EXAMPLES: &str = "\
 Examples:

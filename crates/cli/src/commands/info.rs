@@ -6,8 +6,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::wrapped;
 use crate::{output, pool};
 use quipu::{Error, Part, Statement, Stats, Store, Table, TableStats};
+use quipu_bench::size::human;
 use quipu_cli::transfer::tables_of;
-use quipu_lab::size::human;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

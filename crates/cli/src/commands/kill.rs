@@ -3,8 +3,8 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
+use quipu_bench::size::human;
 use quipu_lab::kill::{self, JudgeConfig, KillConfig, KillReport, WriterConfig, explore};
-use quipu_lab::size::human;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::process::Command;

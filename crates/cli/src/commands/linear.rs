@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use quipu::Design;
-use quipu_lab::choice::{OneOrAll, chosen};
+use quipu_bench::choice::{OneOrAll, chosen};
 use quipu_lab::linear::{LinearConfig, LinearReport, explore};
 
 const EXAMPLES: &str = "\

@@ -3,8 +3,8 @@
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use quipu::Design;
-use quipu_lab::choice::{OneOrAll, chosen};
-use quipu_lab::size;
+use quipu_bench::choice::{OneOrAll, chosen};
+use quipu_bench::size;
 use quipu_lab::soak::{SoakConfig, SoakReport, explore};
 
 const EXAMPLES: &str = "\

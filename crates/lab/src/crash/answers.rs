@@ -23,7 +23,7 @@ use super::pool::Pool;
 use super::report::{Broken, CrashConfig, Violation};
 use super::verdict::{compare, read_all};
 use super::workload::Step;
-use crate::arguments::twin_argument;
+use crate::breaks::twin_argument;
 use quipu::Store;
 use quipu::internals::twin;
 use quipu_medium::Region;

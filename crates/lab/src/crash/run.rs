@@ -16,7 +16,7 @@ use super::stage::Stage;
 use super::tables::with_tables;
 use super::verdict::{compare, read_all, surveyed, works_on};
 use super::workload::{self, Step, Work};
-use crate::arguments::twin_argument;
+use crate::breaks::twin_argument;
 use quipu::internals::twin;
 use quipu::{Design, Store};
 use quipu_medium::Region;

@@ -14,9 +14,10 @@ pub const CRATES: &[(&str, &str, &[&str])] = &[
     ("parts", "quipu-parts", &["medium"]),
     ("store", "quipu", &["medium", "parts"]),
     ("crashtest", "quipu-crashtest", &["medium", "store"]),
-    ("lab", "quipu-lab", &["medium", "parts", "store"]),
-    ("cli", "quipu-cli", &["medium", "lab", "store"]),
-    ("rivals", "quipu-rivals", &["medium", "lab", "store"]),
+    ("bench", "quipu-bench", &["medium", "parts", "store"]),
+    ("lab", "quipu-lab", &["medium", "parts", "bench", "store"]),
+    ("cli", "quipu-cli", &["medium", "bench", "lab", "store"]),
+    ("rivals", "quipu-rivals", &["medium", "bench", "lab", "store"]),
 ];
 
 /// The rooms of a crate by floor. A room may import rooms of lower floors, and nothing else in its crate.

@@ -3,8 +3,9 @@
 use super::settings::Basics;
 use crate::failure::{Failure, Outcome};
 use crate::output;
-use quipu_lab::bench::{self, Config, HouseIndex, IndexLoad, index_table};
-use quipu_lab::choice::{OneOrAll, chosen};
+use quipu_bench::Config;
+use quipu_bench::choice::{OneOrAll, chosen};
+use quipu_lab::bench::{self, HouseIndex, IndexLoad, index_table};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,10 +4,10 @@ use super::settings::{Basics, Bench, in_batches};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use quipu::{Design, MediumKind};
+use quipu_bench::choice::{OneOrAll, chosen};
+use quipu_bench::size;
+use quipu_bench::{Config, plot};
 use quipu_lab::bench::paper::{self, Paper, Preset, Scale};
-use quipu_lab::bench::{Config, plot};
-use quipu_lab::choice::{OneOrAll, chosen};
-use quipu_lab::size;
 use std::fs;
 
 const EXAMPLES: &str = "\

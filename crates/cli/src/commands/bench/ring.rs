@@ -4,8 +4,9 @@ use super::settings::Basics;
 use crate::failure::{Failure, Outcome};
 use clap::ValueEnum;
 use quipu::MediumKind;
-use quipu_lab::bench::{self, Config, Grants, Items};
-use quipu_lab::size;
+use quipu_bench::Config;
+use quipu_bench::size;
+use quipu_lab::bench::{self, Grants, Items};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,8 +2,9 @@
 
 use super::settings::{Settings, Sizes};
 use crate::failure::{Failure, Outcome};
-use quipu_lab::bench::{self, Config, Keys, SteadyLoad};
-use quipu_lab::size;
+use quipu_bench::Config;
+use quipu_bench::size;
+use quipu_lab::bench::{self, Keys, SteadyLoad};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

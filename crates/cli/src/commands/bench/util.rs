@@ -2,8 +2,9 @@
 
 use super::settings::{Settings, Sizes, in_batches};
 use crate::failure::{Failure, Outcome};
-use quipu_lab::bench::{self, Config, Keys, Overwrites};
-use quipu_lab::size;
+use quipu_bench::Config;
+use quipu_bench::size;
+use quipu_lab::bench::{self, Keys, Overwrites};
 
 const EXAMPLES: &str = "\
 Examples:

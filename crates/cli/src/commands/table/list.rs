@@ -5,8 +5,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, counted};
 use crate::pool;
 use quipu::{Error, Store, Table, TableStats};
+use quipu_bench::size::human;
 use quipu_cli::transfer::escape;
-use quipu_lab::size::human;
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\

@@ -6,7 +6,7 @@ use super::cost::DimmMeter;
 use super::disk::DiskBytes;
 use super::error::BenchError;
 use super::progress::Progress;
-use crate::run::on_threads;
+use crate::threads::on_threads;
 use hdrhistogram::Histogram;
 use quipu_medium::sim::sched::{self, RunOptions};
 use std::cell::RefCell;
@@ -24,38 +24,38 @@ const BLOCK: u64 = 64;
 const STRIDE: u64 = 4096;
 
 /// Calls of a thread in a phase that ends by the clock: more than any makes.
-pub(super) const ENDLESS: u64 = 1 << 40;
+pub const ENDLESS: u64 = 1 << 40;
 
 /// Latencies beyond a minute count as a minute.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// A phase to run.
-pub(super) struct Phase<'a> {
+pub struct Phase<'a> {
     /// Its name, for progress.
-    pub(super) stage: &'a str,
+    pub stage: &'a str,
     /// Threads that share the calls.
-    pub(super) threads: usize,
+    pub threads: usize,
     /// Calls of all threads together.
-    pub(super) calls: u64,
+    pub calls: u64,
     /// Operations that a call does.
-    pub(super) operations_per_call: u64,
+    pub operations_per_call: u64,
     /// Calls that each thread makes before the clock starts.
-    pub(super) warm_up: u64,
+    pub warm_up: u64,
     /// How long it lasts, if the clock is to end it before its calls do.
-    pub(super) lasts: Option<Duration>,
+    pub lasts: Option<Duration>,
     /// Whether the threads are tasks of the simulator.
-    pub(super) tasks: bool,
+    pub tasks: bool,
     /// Whether to count the bytes that go to disks and come from there meanwhile.
-    pub(super) counts_disk: bool,
+    pub counts_disk: bool,
     /// Looks at each call on its own, where that is asked for.
-    pub(super) dimms: Option<&'a DimmMeter>,
+    pub dimms: Option<&'a DimmMeter>,
     /// Hears how far it is.
-    pub(super) progress: &'a dyn Progress,
+    pub progress: &'a dyn Progress,
 }
 
 impl<'a> Phase<'a> {
     /// Calls of one operation each, without a warm-up.
-    pub(super) fn new(stage: &'a str, threads: usize, calls: u64, progress: &'a dyn Progress) -> Phase<'a> {
+    pub fn new(stage: &'a str, threads: usize, calls: u64, progress: &'a dyn Progress) -> Phase<'a> {
         Phase {
             stage,
             threads,
@@ -71,7 +71,7 @@ impl<'a> Phase<'a> {
     }
 
     /// The same until so many seconds have passed, however many calls that are; as it is for none.
-    pub(super) fn lasting(self, seconds: Option<u64>) -> Phase<'a> {
+    pub fn lasting(self, seconds: Option<u64>) -> Phase<'a> {
         let Some(seconds) = seconds else { return self };
         let calls = ENDLESS * self.threads as u64;
         Phase { calls, lasts: Some(Duration::from_secs(seconds)), ..self }
@@ -83,7 +83,7 @@ impl<'a> Phase<'a> {
     }
 
     /// The numbers of the calls that a thread makes.
-    pub(super) fn share(&self, thread: usize) -> Range<u64> {
+    pub fn share(&self, thread: usize) -> Range<u64> {
         let begin = |thread: usize| self.calls * thread as u64 / self.threads as u64;
         begin(thread)..begin(thread + 1)
     }
@@ -96,19 +96,21 @@ impl<'a> Phase<'a> {
 /// that comes after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub(super) enum Access {
+pub enum Access {
+    /// A put, or another write.
     Put,
+    /// A get.
     Get,
 }
 
 /// The answer of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub struct Answer {
     /// The request that the call was, all of it; nothing if that waits for others.
-    pub(super) access: Option<Access>,
+    pub access: Option<Access>,
     /// How long a put has waited that came with an earlier call and is answered with this one, in
     /// nanoseconds, if it was timed.
-    pub(super) waited_ns: Option<u64>,
+    pub waited_ns: Option<u64>,
 }
 
 impl From<Access> for Answer {
@@ -127,7 +129,7 @@ impl From<()> for Answer {
 }
 
 /// The calls of a thread in a phase.
-pub(super) trait Caller {
+pub trait Caller {
     /// Makes ready what the next calls take, these and no others. It is not timed as a part of one of them.
     fn prepare(&mut self, calls: Range<u64>);
 
@@ -151,17 +153,19 @@ where
 }
 
 /// Latencies of each kind of call.
-pub(super) struct Latencies([Histogram<u64>; 2]);
+pub struct Latencies([Histogram<u64>; 2]);
 
 impl Latencies {
-    pub(super) fn new() -> Latencies {
+    /// No latency yet.
+    pub fn none() -> Latencies {
         let histogram =
             || Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are in order");
         Latencies([histogram(), histogram()])
     }
 
     #[inline]
-    pub(super) fn record(&mut self, access: Access, ns: u64) {
+    /// Adds the latency of a call.
+    pub fn record(&mut self, access: Access, ns: u64) {
         self.0[access as usize].saturating_record(ns);
     }
 
@@ -173,7 +177,8 @@ impl Latencies {
         }
     }
 
-    pub(super) fn add(&mut self, other: &Latencies) {
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: &Latencies) {
         for (sum, other) in self.0.iter_mut().zip(&other.0) {
             sum.add(other).expect("equal bounds");
         }
@@ -181,27 +186,29 @@ impl Latencies {
 }
 
 /// The result of a phase.
-pub(super) struct Outcome {
-    pub(super) operations: u64,
-    pub(super) seconds: f64,
+pub struct Outcome {
+    /// Operations done.
+    pub operations: u64,
+    /// From the first begin to the last end.
+    pub seconds: f64,
     /// Bytes to and from disks, if they were to be counted and can be.
-    pub(super) disk: Option<DiskBytes>,
+    pub disk: Option<DiskBytes>,
     latencies: Latencies,
 }
 
 impl Outcome {
     /// Of operations that were one call without latencies of its own.
-    pub(super) fn single(operations: u64, seconds: f64) -> Outcome {
-        Outcome { operations, seconds, disk: None, latencies: Latencies::new() }
+    pub fn single(operations: u64, seconds: f64) -> Outcome {
+        Outcome { operations, seconds, disk: None, latencies: Latencies::none() }
     }
 
     /// The same with latencies that somebody else has taken.
-    pub(super) fn with(self, latencies: Latencies) -> Outcome {
+    pub fn with(self, latencies: Latencies) -> Outcome {
         Outcome { latencies, ..self }
     }
 
     /// Two that came one after the other, as one.
-    pub(super) fn and(mut self, next: &Outcome) -> Outcome {
+    pub fn and(mut self, next: &Outcome) -> Outcome {
         self.latencies.add(&next.latencies);
         Outcome {
             operations: self.operations + next.operations,
@@ -212,12 +219,12 @@ impl Outcome {
     }
 
     /// Million operations a second.
-    pub(super) fn mops(&self) -> f64 {
+    pub fn mops(&self) -> f64 {
         self.operations as f64 / self.seconds.max(1e-9) / 1e6
     }
 
     /// The latency that so many per cent of the timed calls stay within.
-    pub(super) fn percentile(&self, percent: f64) -> Option<u64> {
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
         let [puts, gets] = &self.latencies.0;
         let mut all = puts.clone();
         all.add(gets).expect("equal bounds");
@@ -225,7 +232,7 @@ impl Outcome {
     }
 
     /// The same of calls of one kind.
-    pub(super) fn percentile_of(&self, access: Access, percent: f64) -> Option<u64> {
+    pub fn percentile_of(&self, access: Access, percent: f64) -> Option<u64> {
         let of = &self.latencies.0[access as usize];
         (!of.is_empty()).then(|| of.value_at_percentile(percent))
     }
@@ -242,7 +249,7 @@ struct Share {
 /// function it returns, or other [`Caller`], makes the call of a given number. Thread `t` makes a consecutive
 /// share of the calls, in order, or as many of them as it makes until the clock ends the phase. The answer of
 /// a call tells its kind.
-pub(super) fn drive<P, C>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, BenchError>
+pub fn drive<P, C>(phase: &Phase<'_>, prepare: P) -> Result<Outcome, BenchError>
 where
     P: Fn(usize) -> Result<C, BenchError> + Sync,
     C: Caller,
@@ -304,7 +311,7 @@ impl Start {
 }
 
 fn collect(phase: &Phase<'_>, shares: Vec<Result<Share, BenchError>>) -> Result<Outcome, BenchError> {
-    let mut latencies = Latencies::new();
+    let mut latencies = Latencies::none();
     let (mut spans, mut calls) = (Vec::new(), 0);
     let mut stopped = None;
     for share in shares {
@@ -337,7 +344,7 @@ where
     let ready = catch_unwind(AssertUnwindSafe(|| {
         let mut caller = prepare(thread)?;
         let warm_up = calls.start..(calls.start + phase.warm_up).min(calls.end);
-        make(&mut caller, warm_up, &mut Latencies::new(), phase.dimms)?;
+        make(&mut caller, warm_up, &mut Latencies::none(), phase.dimms)?;
         Ok::<C, BenchError>(caller)
     }));
     if !matches!(ready, Ok(Ok(_))) {
@@ -358,7 +365,7 @@ fn timed(
     stop: &AtomicBool,
     phase: &Phase<'_>,
 ) -> Result<Share, BenchError> {
-    let mut latencies = Latencies::new();
+    let mut latencies = Latencies::none();
     let mut number = calls.start;
     // One of the threads tells how the time passes.
     let (tells, mut told) = (calls.start == 0, 0);

@@ -110,7 +110,7 @@ pub enum Fault {
 impl BenchError {
     /// A wrong answer of `engine`, with what was being done.
     #[cold]
-    pub(super) fn fault(engine: &str, phase: &str, fault: Fault) -> BenchError {
+    pub fn fault(engine: &str, phase: &str, fault: Fault) -> BenchError {
         BenchError::Fault { design: engine.to_owned(), phase: phase.to_owned(), fault }
     }
 

@@ -20,7 +20,7 @@ const NAP: Duration = Duration::from_millis(1);
 
 /// A time in which something stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stall {
+pub struct Stall {
     begin: Instant,
     end: Instant,
 }
@@ -28,7 +28,7 @@ pub(super) struct Stall {
 impl Stall {
     /// The stall that an operation of these times was, if it was one.
     #[inline]
-    pub(super) fn of(begin: Instant, end: Instant) -> Option<Stall> {
+    pub fn of(begin: Instant, end: Instant) -> Option<Stall> {
         (end - begin > STALL).then_some(Stall { begin, end })
     }
 
@@ -61,7 +61,7 @@ pub struct Stalls {
 
 impl Stalls {
     /// The sum of operations that stalled, and of a control that did.
-    pub(super) fn of(operations: &[Stall], control: &[Stall]) -> Stalls {
+    pub fn of(operations: &[Stall], control: &[Stall]) -> Stalls {
         let is_of_store = |stall: &&Stall| !control.iter().any(|other| other.meets(stall));
         let of_store = || operations.iter().filter(is_of_store);
         Stalls {
@@ -76,7 +76,7 @@ impl Stalls {
 }
 
 /// Does `work` beside an idle thread, and tells when that woke up late.
-pub(super) fn beside_control<T>(work: impl FnOnce() -> T) -> (T, Vec<Stall>) {
+pub fn beside_control<T>(work: impl FnOnce() -> T) -> (T, Vec<Stall>) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let control = scope.spawn(|| nap_until(&is_over));

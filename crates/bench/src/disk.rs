@@ -10,16 +10,16 @@ use std::ops::Sub;
 
 /// Counts, or a difference of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DiskBytes {
+pub struct DiskBytes {
     /// Bytes fetched from disks.
-    pub(super) read: u64,
+    pub read: u64,
     /// Bytes sent to disks.
-    pub(super) written: u64,
+    pub written: u64,
 }
 
 impl DiskBytes {
     /// The counts now.
-    pub(super) fn now() -> Option<DiskBytes> {
+    pub fn now() -> Option<DiskBytes> {
         DiskBytes::parse(&fs::read_to_string("/proc/self/io").ok()?)
     }
 

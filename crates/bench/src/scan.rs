@@ -10,7 +10,7 @@ use super::session::Session;
 use crate::workload::{KeyShape, Mismatch, Values};
 
 /// How records are named, and which one a pair is of.
-pub(super) trait Names {
+pub trait Names {
     /// Writes the key of a record over `key`.
     fn fill(&self, number: u64, key: &mut Vec<u8>);
 
@@ -30,7 +30,7 @@ impl Names for KeyShape {
 }
 
 /// The last key of so many records.
-pub(super) fn last_key(names: &impl Names, records: u64) -> Vec<u8> {
+pub fn last_key(names: &impl Names, records: u64) -> Vec<u8> {
     let (mut key, mut last) = (Vec::new(), Vec::new());
     for number in 0..records {
         names.fill(number, &mut key);
@@ -42,7 +42,7 @@ pub(super) fn last_key(names: &impl Names, records: u64) -> Vec<u8> {
 }
 
 /// One thread's scans.
-pub(super) struct Scan<'a, E: Engine, N> {
+pub struct Scan<'a, E: Engine, N> {
     session: &'a Session<'a, E>,
     phase: &'a str,
     names: &'a N,
@@ -57,13 +57,14 @@ pub(super) struct Scan<'a, E: Engine, N> {
 }
 
 impl<'a, E: Engine, N: Names> Scan<'a, E, N> {
-    pub(super) fn new(session: &'a Session<'a, E>, phase: &'a str, names: &'a N, last: &'a [u8]) -> Self {
+    /// Scans of a phase, of records with these names, of which this is the last key.
+    pub fn new(session: &'a Session<'a, E>, phase: &'a str, names: &'a N, last: &'a [u8]) -> Self {
         let [from, first, key, before] = [const { Vec::new() }; 4];
         Scan { session, phase, names, last, from, first, key, before }
     }
 
     /// Reads so many records from one on that is there, or all that there are behind it.
-    pub(super) fn run(
+    pub fn run(
         &mut self,
         client: &mut <E::Opened as OpenEngine>::Client,
         record: u64,
@@ -79,7 +80,7 @@ impl<'a, E: Engine, N: Names> Scan<'a, E, N> {
     }
 
     /// Reads all that there is, which must be so many records.
-    pub(super) fn all(mut self, opened: &E::Opened, records: u64) -> Result<(), BenchError> {
+    pub fn all(mut self, opened: &E::Opened, records: u64) -> Result<(), BenchError> {
         self.from.clear();
         let found = self.checked(&mut opened.client(), usize::MAX)?;
         if found == records {

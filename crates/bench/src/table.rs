@@ -125,7 +125,7 @@ pub fn table(rows: &[Row]) -> String {
 }
 
 /// Puts columns beside each other, each to the left or to the right, with its header first.
-pub(super) fn aligned(columns: &[(bool, Vec<String>)]) -> String {
+pub fn aligned(columns: &[(bool, Vec<String>)]) -> String {
     let rows = columns.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
     let mut lines = vec![String::new(); rows];
     for (left, cells) in columns {

@@ -245,7 +245,7 @@ pub struct EachKind {
 
 impl Row {
     /// The row of a phase of `design`, with nothing measured.
-    pub(super) fn of(design: &str, phase: &str, config: &Config) -> Row {
+    pub fn of(design: &str, phase: &str, config: &Config) -> Row {
         Row {
             design: design.to_owned(),
             phase: phase.to_owned(),
@@ -258,7 +258,7 @@ impl Row {
     }
 
     /// Fills in throughput and latencies.
-    pub(super) fn timed(mut self, outcome: &Outcome) -> Row {
+    pub fn timed(mut self, outcome: &Outcome) -> Row {
         self.ops = outcome.operations;
         self.seconds = Some(outcome.seconds);
         self.mops = Some(outcome.mops());
@@ -271,7 +271,7 @@ impl Row {
     }
 
     /// Fills in the share of a limit, and the limit.
-    pub(super) fn against(mut self, roof: Option<Roof>, limit: impl Fn(Limits) -> f64) -> Row {
+    pub fn against(mut self, roof: Option<Roof>, limit: impl Fn(Limits) -> f64) -> Row {
         self.limit_mops = roof.map(|roof| limit(roof.ordinary));
         self.limit_huge_mops = roof.and_then(|roof| roof.huge).map(limit);
         self.roofline = self.mops.zip(self.limit_mops).map(|(mops, limit)| mops / limit);
@@ -279,7 +279,7 @@ impl Row {
     }
 
     /// Fills in what the store holds for `records` records: DRAM since `before`, and bytes of the pool.
-    pub(super) fn holding(mut self, records: u64, before: Option<Memory>, pool_bytes: u64) -> Row {
+    pub fn holding(mut self, records: u64, before: Option<Memory>, pool_bytes: u64) -> Row {
         if records > 0 {
             let each = |bytes: u64| bytes as f64 / records as f64;
             self.dram_bytes_per_record = before.and_then(|before| Memory::now().since(before)).map(each);

@@ -16,44 +16,48 @@ use std::error::Error;
 use std::ops::Range;
 
 /// Calls that warm a phase up, at most, per thread.
-pub(super) const WARM_UP: u64 = 50_000;
+pub const WARM_UP: u64 = 50_000;
 
 /// Records that are read again, untimed, to see that a phase did what it says.
-pub(super) const REREAD: u64 = 100_000;
+pub const REREAD: u64 = 100_000;
 
 /// One design in its pool, or another engine in its place.
-pub(super) struct Session<'a, E: Engine> {
-    pub(super) config: &'a Config,
-    pub(super) progress: &'a dyn Progress,
-    pub(super) target: &'a E,
-    pub(super) values: Values,
+pub struct Session<'a, E: Engine> {
+    /// The settings.
+    pub config: &'a Config,
+    /// Hears how far it has come.
+    pub progress: &'a dyn Progress,
+    /// The engine.
+    pub target: &'a E,
+    /// The shape of values.
+    pub values: Values,
     /// Highest version that any value can have.
-    pub(super) newest: u64,
+    pub newest: u64,
     /// DRAM taken before the store was created, where that is measured.
-    pub(super) before: Option<Memory>,
+    pub before: Option<Memory>,
 }
 
 impl<'a, E: Engine> Session<'a, E> {
     /// The name of the design or engine.
-    pub(super) fn design(&self) -> &'a str {
+    pub fn design(&self) -> &'a str {
         self.target.name()
     }
 
     /// A phase of `calls` calls of one operation each.
-    pub(super) fn phase<'p>(&'p self, stage: &'p str, calls: u64) -> Phase<'p> {
+    pub fn phase<'p>(&'p self, stage: &'p str, calls: u64) -> Phase<'p> {
         let phase = Phase::new(stage, self.config.threads, calls, self.progress);
         Phase { tasks: self.config.medium == MediumKind::Sim && self.config.threads > 1, ..phase }
     }
 
     /// The same phase, warmed up by a tenth of it. Costs are exact cold, and warming up would count.
-    pub(super) fn warmed<'p>(&self, phase: Phase<'p>) -> Phase<'p> {
+    pub fn warmed<'p>(&self, phase: Phase<'p>) -> Phase<'p> {
         let warm_up = (phase.calls / phase.threads as u64 / 10).min(WARM_UP);
         Phase { warm_up: if self.config.medium == MediumKind::Sim { 0 } else { warm_up }, ..phase }
     }
 
     /// Runs a phase on an open store; the row says what it took, and what the store holds of `left` records
     /// after it.
-    pub(super) fn measure<P, C>(
+    pub fn measure<P, C>(
         &self,
         opened: &E::Opened,
         phase: &Phase<'_>,
@@ -87,18 +91,18 @@ impl<'a, E: Engine> Session<'a, E> {
 
     /// The row of a phase that took `outcome`, whose histogram ends here: it is the benchmark's memory, not
     /// the store's.
-    pub(super) fn row(&self, phase: &str, meter: Meter, outcome: Outcome) -> Row {
+    pub fn row(&self, phase: &str, meter: Meter, outcome: Outcome) -> Row {
         meter.stop(Row::of(self.design(), phase, self.config), &outcome)
     }
 
     /// A row whose puts were issued in batches, if they were.
-    pub(super) fn batched(&self, row: Row) -> Row {
+    pub fn batched(&self, row: Row) -> Row {
         Row { batch: Some(self.config.batch).filter(|batch| *batch > 1), ..row }
     }
 
     /// Makes the store's errors the benchmark's.
     #[inline]
-    pub(super) fn refused<'p, R>(&self, phase: &'p str) -> impl Fn(R) -> BenchError + use<'a, 'p, E, R>
+    pub fn refused<'p, R>(&self, phase: &'p str) -> impl Fn(R) -> BenchError + use<'a, 'p, E, R>
     where
         R: Error + Send + Sync + 'static,
     {
@@ -109,12 +113,12 @@ impl<'a, E: Engine> Session<'a, E> {
 
     /// Checks the value of a record that must be there.
     #[inline]
-    pub(super) fn verify(&self, phase: &str, record: u64, value: Option<&[u8]>) -> Result<(), BenchError> {
+    pub fn verify(&self, phase: &str, record: u64, value: Option<&[u8]>) -> Result<(), BenchError> {
         self.verify_up_to(phase, record, value, self.newest).map(drop)
     }
 
     /// Puts version 0 of a record for each number, from record `first` on: the calls of one thread.
-    pub(super) fn loader<'p>(
+    pub fn loader<'p>(
         &'p self,
         opened: &E::Opened,
         keys: &'p KeyShape,
@@ -130,7 +134,7 @@ impl<'a, E: Engine> Session<'a, E> {
     }
 
     /// Puts version 0 of these records. All before them are there.
-    pub(super) fn load(
+    pub fn load(
         &self,
         opened: &E::Opened,
         keys: &KeyShape,
@@ -147,7 +151,7 @@ impl<'a, E: Engine> Session<'a, E> {
 
     /// A wrong answer of the store.
     #[cold]
-    pub(super) fn fault(&self, phase: &str, fault: Fault) -> BenchError {
+    pub fn fault(&self, phase: &str, fault: Fault) -> BenchError {
         BenchError::fault(self.design(), phase, fault)
     }
 
@@ -166,7 +170,7 @@ impl<'a, E: Engine> Session<'a, E> {
     }
 
     /// Checks that `value` is the record's value number `expected`, the last one written.
-    pub(super) fn verify_last(
+    pub fn verify_last(
         &self,
         phase: &str,
         record: u64,
@@ -182,12 +186,7 @@ impl<'a, E: Engine> Session<'a, E> {
     }
 
     /// Checks that the store counts as many records as it acknowledged, if it counts.
-    pub(super) fn verify_count(
-        &self,
-        phase: &str,
-        opened: &E::Opened,
-        expected: u64,
-    ) -> Result<(), BenchError> {
+    pub fn verify_count(&self, phase: &str, opened: &E::Opened, expected: u64) -> Result<(), BenchError> {
         let wrong = opened.records().filter(|found| *found != expected);
         wrong.map_or(Ok(()), |found| Err(self.fault(phase, Fault::Count { found, expected })))
     }
@@ -208,7 +207,7 @@ fn reaching(row: Row, reached: Nearness) -> Row {
 }
 
 /// Makes the engine anew, runs something on it, and removes it.
-pub(super) fn in_new_place<E: Engine, T>(
+pub fn in_new_place<E: Engine, T>(
     engine: &E,
     records: u64,
     run: impl FnOnce(E::Opened) -> Result<T, BenchError>,
@@ -219,11 +218,11 @@ pub(super) fn in_new_place<E: Engine, T>(
 }
 
 /// The limits around the phases of one design, if they are asked for.
-pub(super) struct Bounds<'a>(Option<&'a mut Roofline>);
+pub struct Bounds<'a>(Option<&'a mut Roofline>);
 
 impl<'a> Bounds<'a> {
     /// Begins anew, with repetitions before the first phase.
-    pub(super) fn begin(roofline: Option<&'a mut Roofline>) -> Result<Bounds<'a>, BenchError> {
+    pub fn begin(roofline: Option<&'a mut Roofline>) -> Result<Bounds<'a>, BenchError> {
         let mut bounds = Bounds(roofline);
         if let Some(roofline) = &mut bounds.0 {
             roofline.restart();
@@ -235,12 +234,12 @@ impl<'a> Bounds<'a> {
     }
 
     /// One more repetition, between two phases.
-    pub(super) fn between(&mut self) -> Result<(), BenchError> {
+    pub fn between(&mut self) -> Result<(), BenchError> {
         self.0.as_mut().map_or(Ok(()), |roofline| roofline.repeat().map(drop))
     }
 
     /// The last repetitions, and what came out.
-    pub(super) fn end(mut self) -> Result<Option<Roof>, BenchError> {
+    pub fn end(mut self) -> Result<Option<Roof>, BenchError> {
         for _ in 0..REPETITIONS {
             self.between()?;
         }

@@ -14,7 +14,7 @@ use std::time::Instant;
 const SAMPLE: u32 = 17;
 
 /// A client that puts many at a time, or one. All errors are the engine's own.
-pub(super) struct Batched<C> {
+pub struct Batched<C> {
     client: C,
     /// Room for a batch; none if each put is one.
     pairs: Vec<(Vec<u8>, Vec<u8>)>,
@@ -30,21 +30,21 @@ pub(super) struct Batched<C> {
 
 impl<C: EngineClient> Batched<C> {
     /// For batches of so many puts.
-    pub(super) fn new(client: C, size: usize) -> Batched<C> {
+    pub fn new(client: C, size: usize) -> Batched<C> {
         let pairs = if size > 1 { vec![Default::default(); size] } else { Vec::new() };
         let (waiting, came, waited_ns) = (0, None, None);
         Batched { client, pairs, waiting, came, waited_ns, until_timed: SAMPLE, is_whole: false }
     }
 
     /// The same where each batch is one write, all of it or nothing, as far as the engine can promise that.
-    pub(super) fn whole(self) -> Batched<C> {
+    pub fn whole(self) -> Batched<C> {
         Batched { is_whole: true, ..self }
     }
 
     /// Takes a put, key and value: it is carried out at once, or with the last one of its batch. The pair in
     /// its place is to be written over.
     #[inline(always)]
-    pub(super) fn put(&mut self, pair: &mut (Vec<u8>, Vec<u8>)) -> Result<(), C::Error> {
+    pub fn put(&mut self, pair: &mut (Vec<u8>, Vec<u8>)) -> Result<(), C::Error> {
         if self.pairs.is_empty() {
             return self.client.put(&pair.0, &pair.1);
         }
@@ -65,7 +65,7 @@ impl<C: EngineClient> Batched<C> {
 
     /// Reads a value, behind the puts of its key that wait.
     #[inline]
-    pub(super) fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, C::Error> {
+    pub fn get_into(&mut self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, C::Error> {
         if self.pairs[..self.waiting].iter().any(|(waiting, _)| waiting == key) {
             self.issue()?;
         }
@@ -76,7 +76,7 @@ impl<C: EngineClient> Batched<C> {
     ///
     /// Asked for apart, since what it shares a place with in a `Result` is handed on through memory.
     #[inline(always)]
-    pub(super) fn answer(&mut self, access: Access) -> Answer {
+    pub fn answer(&mut self, access: Access) -> Answer {
         if self.pairs.is_empty() {
             return access.into();
         }
@@ -86,7 +86,7 @@ impl<C: EngineClient> Batched<C> {
 
     /// The answer of the last call, with which all that waits is issued. Its own latency would be theirs too
     /// then, so it has none.
-    pub(super) fn finish(&mut self, last: Answer) -> Result<Answer, C::Error> {
+    pub fn finish(&mut self, last: Answer) -> Result<Answer, C::Error> {
         let is_alone = self.waiting == 0;
         self.issue()?;
         let waited_ns = last.waited_ns.or(self.waited_ns.take());

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts at the beginning of a phase, where there is something to count.
-pub(super) struct Meter(Option<(Arc<Sim>, Cost)>);
+pub struct Meter(Option<(Arc<Sim>, Cost)>);
 
 impl Meter {
     /// Begins to count.
-    pub(super) fn start(sim: Option<&Arc<Sim>>) -> Meter {
+    pub fn start(sim: Option<&Arc<Sim>>) -> Meter {
         Meter(sim.map(|sim| (sim.clone(), sim.cost())))
     }
 
     /// Fills in what the phase showed: costs on the simulator, times elsewhere.
-    pub(super) fn stop(self, row: Row, outcome: &Outcome) -> Row {
+    pub fn stop(self, row: Row, outcome: &Outcome) -> Row {
         match self.0 {
             Some((sim, before)) => costs(row, sim.cost() - before, outcome.operations),
             None => row.timed(outcome),
@@ -25,19 +25,20 @@ impl Meter {
 }
 
 /// Sums up what single calls did to the DIMMs, which the counts of a phase do not tell.
-pub(super) struct DimmMeter {
+pub struct DimmMeter {
     sim: Arc<Sim>,
     touched: AtomicU64,
     most: AtomicU64,
 }
 
 impl DimmMeter {
-    pub(super) fn new(sim: &Arc<Sim>) -> DimmMeter {
+    /// Begins to count.
+    pub fn new(sim: &Arc<Sim>) -> DimmMeter {
         DimmMeter { sim: sim.clone(), touched: AtomicU64::new(0), most: AtomicU64::new(0) }
     }
 
     /// Makes a call and looks at it.
-    pub(super) fn watch<T>(&self, call: impl FnOnce() -> T) -> T {
+    pub fn watch<T>(&self, call: impl FnOnce() -> T) -> T {
         let before = self.before();
         let result = call();
         self.behind(before);
@@ -45,24 +46,24 @@ impl DimmMeter {
     }
 
     /// The costs before a call that is looked at.
-    pub(super) fn before(&self) -> Cost {
+    pub fn before(&self) -> Cost {
         self.sim.cost()
     }
 
     /// Looks at the call that has been made since.
-    pub(super) fn behind(&self, before: Cost) {
+    pub fn behind(&self, before: Cost) {
         let cost = self.sim.cost() - before;
         self.touched.fetch_add(cost.dimms_touched() as u64, Ordering::Relaxed);
         self.most.fetch_add(cost.dimm_lines.into_iter().max().unwrap_or(0), Ordering::Relaxed);
     }
 
     /// DIMMs that a call touched, in the mean over `calls`.
-    pub(super) fn dimms(&self, calls: u64) -> f64 {
+    pub fn dimms(&self, calls: u64) -> f64 {
         self.touched.load(Ordering::Relaxed) as f64 / calls as f64
     }
 
     /// Lines that a call wrote to the DIMM that it wrote most to, in the mean.
-    pub(super) fn most_lines(&self, calls: u64) -> f64 {
+    pub fn most_lines(&self, calls: u64) -> f64 {
         self.most.load(Ordering::Relaxed) as f64 / calls as f64
     }
 }

@@ -2,8 +2,7 @@
 
 use super::error::BenchError;
 use super::ops::OpsPhase;
-use crate::calls::capabilities;
-use crate::settings;
+use crate::settings::{self, capabilities};
 use crate::workload::{KeySet, KeyShape, SHORTEST_KEY, SHORTEST_VALUE, Values, Workload};
 use quipu::internals::{NodePlace, RecordForm};
 use quipu::{Design, MediumKind, Options, Topology};
@@ -130,28 +129,29 @@ impl Default for Config {
     }
 }
 
-pub(super) fn setting(setting: &'static str, reason: impl Into<String>) -> BenchError {
+/// Refuses the value of a setting, with what would do.
+pub fn setting(setting: &'static str, reason: impl Into<String>) -> BenchError {
     BenchError::Setting { setting, reason: reason.into() }
 }
 
 /// Refuses the first setting whose fault is there.
-pub(super) fn refuse<const N: usize>(faults: [(bool, &'static str, &str); N]) -> Result<(), BenchError> {
+pub fn refuse<const N: usize>(faults: [(bool, &'static str, &str); N]) -> Result<(), BenchError> {
     let found = faults.into_iter().find(|(is_there, ..)| *is_there);
     found.map_or(Ok(()), |(_, name, reason)| Err(setting(name, reason)))
 }
 
 /// Why a simulated run has one thread.
-pub(super) const ONE_CLIENT: &str =
+pub const ONE_CLIENT: &str =
     "must be 1 on the simulator, where costs are those of one client; `bench ops` has several with --nodes";
 
 /// Whether a pool with these options keeps its keys in order.
-pub(super) fn keeps_order(design: Design, options: &Options) -> bool {
+pub fn keeps_order(design: Design, options: &Options) -> bool {
     capabilities(options, design).ordered
 }
 
 impl Config {
     /// Checks what every benchmark of designs needs.
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    pub fn check(&self) -> Result<(), BenchError> {
         if self.designs.is_empty() {
             return Err(setting("designs", "must name at least one design"));
         }
@@ -164,7 +164,7 @@ impl Config {
     ///
     /// # Errors
     /// [`BenchError::Setting`] for a value that a setting does not take.
-    pub(super) fn options(&self, design: Design) -> Result<Options, BenchError> {
+    pub fn options(&self, design: Design) -> Result<Options, BenchError> {
         let mut options = settings::apply(&self.settings, design, self.plain_options())
             .map_err(|error| setting("set", error.to_string()))?;
         if design.can().updates_in_place {
@@ -174,7 +174,7 @@ impl Config {
     }
 
     /// The same with this setting of designs.
-    pub(super) fn with(mut self, name: &str, value: &str) -> Config {
+    pub fn with(mut self, name: &str, value: &str) -> Config {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
     }
@@ -205,7 +205,7 @@ impl Config {
     }
 
     /// Whether the pool of a design holds its index too.
-    pub(super) fn has_index_in_pm(&self) -> bool {
+    pub fn has_index_in_pm(&self) -> bool {
         let is_in_pm = |design: &Design| {
             design.can().index_in_pool
                 || self.options(*design).is_ok_and(|options| options.offset_map.nodes == NodePlace::Pm)
@@ -214,7 +214,7 @@ impl Config {
     }
 
     /// Checks what a benchmark of any engine needs.
-    pub(super) fn check_run(&self) -> Result<(), BenchError> {
+    pub fn check_run(&self) -> Result<(), BenchError> {
         let is_simulated = self.medium == MediumKind::Sim;
         let needs_pool = matches!(self.medium, MediumKind::File | MediumKind::Dax);
         refuse([
@@ -272,12 +272,12 @@ impl Config {
     }
 
     /// The shape of the keys of all records.
-    pub(super) fn keys(&self) -> Result<KeyShape, BenchError> {
+    pub fn keys(&self) -> Result<KeyShape, BenchError> {
         self.keys_of(self.records)
     }
 
     /// The same of so many records.
-    pub(super) fn keys_of(&self, records: u64) -> Result<KeyShape, BenchError> {
+    pub fn keys_of(&self, records: u64) -> Result<KeyShape, BenchError> {
         let shape = KeyShape::new(self.key_size, self.seed).ok_or_else(|| {
             setting("key size", format!("must be at least {SHORTEST_KEY}, to keep records apart"))
         })?;
@@ -293,7 +293,7 @@ impl Config {
     }
 
     /// The values' shape.
-    pub(super) fn values(&self) -> Result<Values, BenchError> {
+    pub fn values(&self) -> Result<Values, BenchError> {
         let values = Values::new(self.value_size).ok_or_else(|| {
             setting("value size", format!("must be at least {SHORTEST_VALUE}, so that it can be checked"))
         })?;

@@ -188,7 +188,7 @@ fn chart(heading: &str, series: Vec<Series>, names: Vec<String>) -> BarChart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::{InPaper, Steadiness, Steady, Utilized};
+    use crate::{InPaper, Steadiness, Steady, Utilized};
     use roxmltree::{Document, Node};
 
     fn row(design: &str, phase: &str, mops: f64, roofline: Option<f64>) -> Row {

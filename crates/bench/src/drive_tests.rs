@@ -1,7 +1,7 @@
 //! The runner's own promises.
 
 use super::*;
-use crate::bench::Silent;
+use crate::Silent;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;

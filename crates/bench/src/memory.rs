@@ -12,7 +12,7 @@ use std::fs;
 
 /// The DRAM taken at some moment.
 #[derive(Clone, Copy)]
-pub(super) struct Memory {
+pub struct Memory {
     counted: Option<u64>,
     resident: Option<u64>,
 }
@@ -22,24 +22,24 @@ const TOLERATED: u64 = 4 << 20;
 
 impl Memory {
     /// The DRAM taken now.
-    pub(super) fn now() -> Memory {
+    pub fn now() -> Memory {
         Memory { counted: alloc::live_bytes(), resident: resident() }
     }
 
     /// The DRAM taken now, unless the medium is simulated: the simulator's images would pass for the store's
     /// memory.
-    pub(super) fn baseline(medium: MediumKind) -> Option<Memory> {
+    pub fn baseline(medium: MediumKind) -> Option<Memory> {
         (medium != MediumKind::Sim).then(Memory::now)
     }
 
     /// Bytes taken since `earlier`, or `None` if neither witness saw anything.
-    pub(super) fn since(self, earlier: Memory) -> Option<u64> {
+    pub fn since(self, earlier: Memory) -> Option<u64> {
         let (counted, resident) = self.witnesses_since(earlier);
         taken(counted, resident)
     }
 
     /// Bytes counted since `earlier`, and bytes that became resident.
-    pub(super) fn witnesses_since(self, earlier: Memory) -> (Option<u64>, Option<u64>) {
+    pub fn witnesses_since(self, earlier: Memory) -> (Option<u64>, Option<u64>) {
         let growth = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         (growth(self.counted, earlier.counted), growth(self.resident, earlier.resident))
     }

@@ -1,6 +1,8 @@
 //! [Settings](Setting) of designs by name, where several designs may be at hand: each goes to the designs
 //! that have it.
 
+use quipu::designs::Capabilities;
+use quipu::internals::IndexChoice;
 use quipu::{Design, Error, Options, Setting};
 
 /// Holds settings against these designs.
@@ -32,6 +34,14 @@ pub fn apply(settings: &[(String, String)], design: Design, options: Options) ->
 /// Those settings that a design has.
 pub fn of_design(settings: &[(String, String)], design: Design) -> Vec<(String, String)> {
     settings.iter().filter(|(name, _)| has(design, name)).cloned().collect()
+}
+
+/// The capabilities of a store that is opened like this.
+pub fn capabilities(options: &Options, design: Design) -> Capabilities {
+    match options.index {
+        IndexChoice::Own => design.can().clone(),
+        IndexChoice::Alex => design.can().when_ordered(),
+    }
 }
 
 /// Whether a design has a setting of this name.

@@ -30,7 +30,7 @@ const NODES: u16 = 2;
 const RECORD_OVERHEAD: u64 = 64;
 
 /// Bytes of a record in an index in the pool, at most.
-pub(super) const INDEX_PER_RECORD: u64 = 64;
+pub const INDEX_PER_RECORD: u64 = 64;
 
 /// Bytes of DRAM that a store may take for a record.
 const DRAM_PER_RECORD: u64 = 64;
@@ -43,7 +43,7 @@ enum Place {
 }
 
 /// A place for one pool, and the settings it is opened with.
-pub(super) struct Target {
+pub struct Target {
     place: Place,
     options: Options,
     design: Design,
@@ -56,7 +56,7 @@ pub(super) struct Target {
 }
 
 /// The store, open.
-pub(super) struct Opened {
+pub struct Opened {
     store: Store,
     is_ordered: bool,
     updates_in_place: bool,
@@ -66,7 +66,7 @@ pub(super) struct Opened {
 }
 
 /// Bytes of a pool that takes `writes` records and `deletes` tombstones without having to reclaim anything.
-pub(super) fn room(config: &Config, writes: u64, deletes: u64) -> u64 {
+pub fn room(config: &Config, writes: u64, deletes: u64) -> u64 {
     if let Some(size) = config.pool_size {
         return size;
     }
@@ -87,7 +87,7 @@ fn memory(bytes: u64, pages: Pages) -> Result<Region, BenchError> {
 }
 
 /// Touches as much memory as a store may take for so many records, and gives it back.
-pub(super) fn touch_dram(records: u64) -> Result<(), BenchError> {
+pub fn touch_dram(records: u64) -> Result<(), BenchError> {
     memory((records * DRAM_PER_RECORD).next_multiple_of(4096), Pages::Huge).map(drop)
 }
 
@@ -98,7 +98,7 @@ fn touched(region: Region) -> Result<Region, BenchError> {
 
 /// A region beside the pool, of the same medium, for measuring the medium alone. Removed from its directory
 /// at once, so that it disappears with the last use. Only memory comes in the pages that are asked for.
-pub(super) fn scratch(config: &Config, bytes: u64, pages: Pages) -> Result<Region, BenchError> {
+pub fn scratch(config: &Config, bytes: u64, pages: Pages) -> Result<Region, BenchError> {
     let bytes = bytes.next_multiple_of(4096);
     let Some(pool) = &config.pool else { return memory(bytes, pages) };
     let mut path = pool.clone().into_os_string();
@@ -113,7 +113,7 @@ pub(super) fn scratch(config: &Config, bytes: u64, pages: Pages) -> Result<Regio
 
 /// A region as a pool would have it, to measure the medium, or parts of a store, without a store. It has one
 /// node on the simulator: only stores can write to the wrong one.
-pub(super) fn bare(config: &Config, bytes: u64) -> Result<Region, BenchError> {
+pub fn bare(config: &Config, bytes: u64) -> Result<Region, BenchError> {
     let bytes = bytes.next_multiple_of(4096);
     match (config.medium, &config.pool) {
         (MediumKind::Sim, _) => Ok(Region::sim(SimOptions { len: bytes, ..SimOptions::default() })),
@@ -123,7 +123,7 @@ pub(super) fn bare(config: &Config, bytes: u64) -> Result<Region, BenchError> {
 }
 
 /// The format of a pool for parts of a store. There is no store: nobody opens it as one.
-pub(super) fn format_of_parts(region: &Region, zone_size: u64) -> FormatOptions {
+pub fn format_of_parts(region: &Region, zone_size: u64) -> FormatOptions {
     FormatOptions {
         zone_size,
         design: 0,
@@ -158,7 +158,7 @@ fn folder_of_levels(
 
 impl Target {
     /// A place for a pool of `bytes`. Nothing is created in a file system yet.
-    pub(super) fn new(config: &Config, design: Design, bytes: u64) -> Result<Target, BenchError> {
+    pub fn new(config: &Config, design: Design, bytes: u64) -> Result<Target, BenchError> {
         let place = match (&config.pool, config.medium) {
             (_, MediumKind::Sim) => Place::Memory(Region::sim(SimOptions {
                 len: bytes,
@@ -182,7 +182,7 @@ impl Target {
     }
 
     /// Opens the pool again.
-    pub(super) fn open(&self, phase: &str) -> Result<Opened, BenchError> {
+    pub fn open(&self, phase: &str) -> Result<Opened, BenchError> {
         let store = match &self.place {
             Place::Memory(region) => Store::open_on(region.clone(), &self.options),
             Place::File(path) => Store::open(path, &self.options),
@@ -364,13 +364,13 @@ impl EngineClient for Client {
 
 impl Opened {
     /// Reclaims all that is worth it, and returns how many segments or blocks became free.
-    pub(super) fn compact(&self, phase: &str) -> Result<u64, BenchError> {
+    pub fn compact(&self, phase: &str) -> Result<u64, BenchError> {
         let compacted = self.store.compact();
         compacted.map(|(freed, _)| freed).map_err(BenchError::refused(self.store.design().name(), phase))
     }
 
     /// Closes the store cleanly.
-    pub(super) fn close(self, phase: &str) -> Result<(), BenchError> {
+    pub fn close(self, phase: &str) -> Result<(), BenchError> {
         let refused = BenchError::refused(self.store.design().name(), phase);
         self.store.close().map_err(refused)
     }
