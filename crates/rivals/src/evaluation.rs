@@ -72,7 +72,7 @@ impl Evaluation {
             return output::can_all(&self.choices(run), &run.benchmark);
         }
         Err(Failure::Usage(format!(
-            "figure {} of {} measures what only Quipu's designs do: run it with quipu bench paper, or choose others \
+            "figure {} of {} measures what only Quipu's designs do: run it with quipu-lab bench paper, or choose others \
              with --figure",
             preset.figure, self.paper.name
         )))

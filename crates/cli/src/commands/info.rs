@@ -4,10 +4,10 @@ use super::table;
 use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::wrapped;
+use crate::transfer::tables_of;
 use crate::{output, pool};
 use quipu::{Error, Part, Statement, Stats, Store, Table, TableStats};
 use quipu_bench::size::human;
-use quipu_cli::transfer::tables_of;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

@@ -3,9 +3,9 @@
 use super::check::listed;
 use crate::args::{PoolChoice, TableChoice};
 use crate::failure::{Failure, Outcome};
+use crate::transfer::{JsonRecord, escape, proved};
 use crate::{output, pool, text};
 use quipu::{DamagedPlace, Design, Error, KeyValue, Store};
-use quipu_cli::transfer::{JsonRecord, escape, proved};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::ops::Bound;

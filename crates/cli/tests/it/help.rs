@@ -30,19 +30,9 @@ fn every_help_shows_examples_and_defaults() {
         &["compact"],
         &["probe"],
         &["designs"],
-        &["crash"],
-        &["linear"],
-        &["kill"],
-        &["soak"],
         &["bench"],
         &["bench", "ops"],
         &["bench", "ycsb"],
-        &["bench", "steady"],
-        &["bench", "util"],
-        &["bench", "recovery"],
-        &["bench", "index"],
-        &["bench", "ring"],
-        &["bench", "paper"],
     ] {
         let help = text(command.iter().chain(&["--help"]));
         assert!(help.contains("Examples:\n  quipu "), "{command:?}: {help}");
@@ -54,8 +44,6 @@ fn every_help_shows_examples_and_defaults() {
         text(["create", "--help"]).contains("takes disk space only as it fills"),
         "the long help is shown"
     );
-    assert!(text(["bench", "paper", "--help"]).contains("nothing is read off plots"));
-    assert!(text(["bench", "recovery", "--help"]).contains("drops the store without closing it"));
 }
 
 #[test]
@@ -70,7 +58,7 @@ fn a_reader_or_listener_that_goes_away_ends_the_program_quietly() {
         drop(reader);
         writer
     };
-    for (args, code) in [(&["designs"][..], 1), (&["crash", "--runs", "1"], 1), (&["--help"], 0)] {
+    for (args, code) in [(&["designs"][..], 1), (&["--help"], 0)] {
         let output = Command::new(env!("CARGO_BIN_EXE_quipu")).args(args).stdout(closed()).output().unwrap();
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(code), ""), "{args:?}");
     }

@@ -89,7 +89,7 @@ impl<'a> History<'a> {
             let CrashConfig { design, threads, settings, twin, .. } = self.config;
             let set: String = settings.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
             let replay = format!(
-                "quipu crash --design {design} --seed {} --histories 1 --threads {threads}{set}{}",
+                "quipu-lab crash --design {design} --seed {} --histories 1 --threads {threads}{set}{}",
                 self.seed,
                 twin_argument(*twin)
             );

@@ -491,7 +491,7 @@ impl<'a> Run<'a> {
         let CrashConfig { design, ops, threads, settings, twin, .. } = self.config;
         let set: String = settings.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
         let replay = format!(
-            "quipu crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}{set}{}",
+            "quipu-lab crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}{set}{}",
             self.seed,
             twin_argument(*twin)
         );

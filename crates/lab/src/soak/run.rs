@@ -318,8 +318,9 @@ impl SoakReport {
         let folder =
             folder.as_ref().map_or(String::new(), |folder| format!(" --folder {}", folder.display()));
         let twin = twin.map_or(String::new(), |twin| format!(" --twin {}", twin.name()));
-        let replay =
-            format!("quipu soak --design {design} --pools 1 --threads {threads} --seed {seed}{folder}{twin}");
+        let replay = format!(
+            "quipu-lab soak --design {design} --pools 1 --threads {threads} --seed {seed}{folder}{twin}"
+        );
         self.details.push(Conviction {
             at: At::Reopenings(self.closed + self.dropped + self.abandoned),
             what,

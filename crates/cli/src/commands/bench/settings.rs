@@ -28,6 +28,7 @@ pub struct Settings {
     /// Threads at work.
     #[arg(long, value_name = "T", value_parser = size::count::<usize>, default_value = "1")]
     threads: usize,
+    /// Those of every benchmark.
     #[command(flatten)]
     pub basics: Basics,
 }

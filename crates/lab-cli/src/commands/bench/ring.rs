@@ -1,21 +1,21 @@
-//! `quipu bench ring`: one order over all writes, without an index.
+//! `quipu-lab bench ring`: one order over all writes, without an index.
 
-use super::settings::Basics;
-use crate::failure::{Failure, Outcome};
 use clap::ValueEnum;
 use quipu::MediumKind;
 use quipu_bench::Config;
 use quipu_bench::size;
+use quipu_cli::bench::settings::Basics;
+use quipu_cli::failure::{Failure, Outcome};
 use quipu_lab::bench::{self, Grants, Items};
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu bench ring                                          # the batch that is worth it here
-  quipu bench ring --threads 2 --batch 50 --grant lock,ticket
-  quipu bench ring --threads 16 --batch 64 --buckets 2      # clients with a record each, that meet
-  quipu bench ring --medium file --pool /mnt/ssd/ring.pool --records 100k
-  quipu bench ring --medium sim --batch 1,10                # fences and lines of a record
-  quipu bench paper xp --figure 16                          # all of that, beside what the paper says";
+  quipu-lab bench ring                                          # the batch that is worth it here
+  quipu-lab bench ring --threads 2 --batch 50 --grant lock,ticket
+  quipu-lab bench ring --threads 16 --batch 64 --buckets 2      # clients with a record each, that meet
+  quipu-lab bench ring --medium file --pool /mnt/ssd/ring.pool --records 100k
+  quipu-lab bench ring --medium sim --batch 1,10                # fences and lines of a record
+  quipu-lab bench paper xp --figure 16                          # all of that, beside what the paper says";
 
 /// Records where no number is given; on the simulator fewer.
 const RECORDS: u64 = 2_000_000;
@@ -79,7 +79,7 @@ impl Args {
         let items = Items { batches: self.batch, grants: grants.collect(), buckets: self.buckets };
         let mut bench = self.basics.begin(
             format!("One order over {records} writes of {key_size} + {value_size} bytes, without an index."),
-            crate::output::counted(threads as u64, "thread"),
+            quipu_cli::output::counted(threads as u64, "thread"),
         )?;
         let result = bench.run(config, |config, progress, sink| bench::ring(config, &items, progress, sink));
         bench.end(result)

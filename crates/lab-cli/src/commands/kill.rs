@@ -1,9 +1,10 @@
-//! `quipu kill`: kills writers and judges what they leave. The writer itself is the hidden command
+//! `quipu-lab kill`: kills writers and judges what they leave. The writer itself is the hidden command
 //! `kill-writer`; the hidden command `kill-judge` judges one that died with its machine.
 
-use crate::failure::{Failure, Outcome};
-use crate::output::{self, Bar, counted};
+use super::failed;
 use quipu_bench::size::human;
+use quipu_cli::failure::{Failure, Outcome};
+use quipu_cli::output::{self, Bar, counted};
 use quipu_lab::kill::{self, JudgeConfig, KillConfig, KillReport, WriterConfig, explore};
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -11,10 +12,10 @@ use std::process::Command;
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu kill scratch.pool --rounds 50
-  quipu kill /mnt/pmem0/scratch.pool --rounds 500 --seed 7 --json
-  quipu kill scratch.pool --design xp --rounds 100                    # with dumps to levels beside the pool
-  quipu kill scratch.pool --rounds 200 --threads 1 --twin late-put    # must end with a violation
+  quipu-lab kill scratch.pool --rounds 50
+  quipu-lab kill /mnt/pmem0/scratch.pool --rounds 500 --seed 7 --json
+  quipu-lab kill scratch.pool --design xp --rounds 100                    # with dumps to levels beside the pool
+  quipu-lab kill scratch.pool --rounds 200 --threads 1 --twin late-put    # must end with a violation
 
 POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool \
 for a closer look, and is exit code 1.
@@ -57,7 +58,8 @@ impl Args {
         };
         let report = Bar::during("writers killed", |bar| {
             explore(&self.config, &writer, &mut |done| bar.at(done, self.config.rounds))
-        })?;
+        })
+        .map_err(failed)?;
         output::told(self.json, &report, || text(&report))?;
         Ok(Outcome::Fine.and(report.violations == 0))
     }
@@ -87,9 +89,9 @@ fn text(report: &KillReport) -> String {
 
 const WRITER_EXAMPLES: &str = "\
 Examples:
-  quipu kill scratch.pool          # starts writers by itself";
+  quipu-lab kill scratch.pool          # starts writers by itself";
 
-/// The process that `quipu kill` kills: writes to a pool without end, and acknowledges on standard output.
+/// The process that `quipu-lab kill` kills: writes to a pool without end, and acknowledges on standard output.
 #[derive(clap::Args)]
 #[command(after_help = WRITER_EXAMPLES)]
 pub struct WriterArgs {
@@ -111,8 +113,8 @@ impl WriterArgs {
 const JUDGE_EXAMPLES: &str = "\
 Examples:
   quipu create a.pool --size 64M --zone-size 64K
-  quipu kill-writer a.pool --seed 1 --round 0 --threads 2 > /dev/vport0p1     # until the machine dies
-  quipu kill-judge a.pool --seed 1 --round 0 --threads 2 --acknowledgements acks --contents contents.json
+  quipu-lab kill-writer a.pool --seed 1 --round 0 --threads 2 > /dev/vport0p1     # until the machine dies
+  quipu-lab kill-judge a.pool --seed 1 --round 0 --threads 2 --acknowledgements acks --contents contents.json
 
 Fields of the JSON object: round, acknowledged, in_flight, keys, violation (or null).";
 
@@ -130,7 +132,7 @@ pub struct JudgeArgs {
 impl JudgeArgs {
     /// Judges one round.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let report = kill::judge_round(&self.config)?;
+        let report = kill::judge_round(&self.config).map_err(failed)?;
         output::told(self.json, &report, || {
             let found = format!(
                 "round {}: {} acknowledged, {} in flight had arrived, {}",

@@ -1,18 +1,19 @@
-//! `quipu soak`: threads on real memory, each with an exact model of its keys.
+//! `quipu-lab soak`: threads on real memory, each with an exact model of its keys.
 
-use crate::failure::{Failure, Outcome};
-use crate::output::{self, Bar, counted};
+use super::failed;
 use quipu::Design;
 use quipu_bench::choice::{OneOrAll, chosen};
 use quipu_bench::size;
+use quipu_cli::failure::{Failure, Outcome};
+use quipu_cli::output::{self, Bar, counted};
 use quipu_lab::soak::{SoakConfig, SoakReport, explore};
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu soak --pools 20
-  quipu soak --design all --minutes 10 --json >> soak.jsonl
-  quipu soak --design xp --minutes 10 --folder /mnt/pmem0       # pools in files
-  quipu soak --design xp --twin retired-in-view                 # needs --features twins; must end with a violation
+  quipu-lab soak --pools 20
+  quipu-lab soak --design all --minutes 10 --json >> soak.jsonl
+  quipu-lab soak --design xp --minutes 10 --folder /mnt/pmem0       # pools in files
+  quipu-lab soak --design xp --twin retired-in-view                 # needs --features twins; must end with a violation
 
 A violation ends the run of its design, leaves the pool if that is a file, and is exit code 1.
 
@@ -58,7 +59,8 @@ impl Args {
                         (pools, told) = (report.pools, output::json_line(report));
                     }
                 })
-            })?;
+            })
+            .map_err(failed)?;
             told?;
             outcome = outcome.and(report.violations == 0);
             if !self.json {

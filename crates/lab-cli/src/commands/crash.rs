@@ -1,20 +1,20 @@
-//! `quipu crash`: explores what power failures may leave.
+//! `quipu-lab crash`: explores what power failures may leave.
 
-use crate::failure::{Failure, Outcome};
-use crate::output::{self, Bar, counted};
 use quipu::Design;
 use quipu_bench::choice::{OneOrAll, chosen};
 use quipu_bench::settings;
+use quipu_cli::failure::{Failure, Outcome};
+use quipu_cli::output::{self, Bar, counted};
 use quipu_lab::crash::{CrashConfig, CrashReport, KINDS, Violation, explore};
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu crash --design quipu --states 5000
-  quipu crash --design all --states 100k --threads 3 --minutes 10 --json
-  quipu crash --design quipu --seed 17 --runs 1            # replays one run
-  quipu crash --design xp --histories 20000 --threads 4    # many answers, few crashes
-  quipu crash --design flatstore-ph --states 20k --set pacman=off
-  quipu crash --design quipu --states 20k --twin publish-before-persist   # needs --features twins
+  quipu-lab crash --design quipu --states 5000
+  quipu-lab crash --design all --states 100k --threads 3 --minutes 10 --json
+  quipu-lab crash --design quipu --seed 17 --runs 1            # replays one run
+  quipu-lab crash --design xp --histories 20000 --threads 4    # many answers, few crashes
+  quipu-lab crash --design flatstore-ph --states 20k --set pacman=off
+  quipu-lab crash --design quipu --states 20k --twin publish-before-persist   # needs --features twins
 
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
 during_growth, during_index_split, after_index_split, after_index_removal, during_index_zone, after_index_zone, \

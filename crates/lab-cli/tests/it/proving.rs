@@ -1,6 +1,7 @@
 //! Real threads and real deaths, on a small scale.
 
-use crate::support::*;
+use crate::program::*;
+use quipu::{Options, Store};
 use std::fs::{self, File};
 use std::process::Command;
 use std::time::Duration;
@@ -24,14 +25,14 @@ fn what_threads_are_told_is_judged() {
 #[test]
 fn a_store_that_lies_to_threads_is_convicted() {
     let command = ["linear", "--histories", "200", "--twin", "phantom-remove"];
-    let output = quipu(command.iter().chain(&["--json"]));
+    let output = run(command.iter().chain(&["--json"]));
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
     let report = &objects(&output.stdout)[0];
     let details = report["details"].as_array().unwrap();
     assert_eq!(names(&details[0]), words("history what replay"));
     let replay = details[0]["replay"].as_str().unwrap();
-    assert_eq!(quipu(replay.split(' ').skip(1)).status.code(), Some(1), "{replay}");
-    let output = quipu(command);
+    assert_eq!(run(replay.split(' ').skip(1)).status.code(), Some(1), "{replay}");
+    let output = run(command);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("no order explains") && text.contains("remove, told yes"), "{text}");
 }
@@ -78,7 +79,7 @@ fn writers_with_levels_below_them_lose_nothing() {
 fn acknowledging_too_early_is_convicted_by_a_death() {
     let (_folder, pool) = folder();
     let command = args(["kill"], &pool, ["--threads", "1", "--twin", "late-put", "--json"]);
-    let output = quipu(command);
+    let output = run(command);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
     let report = &objects(&output.stdout)[0];
     assert_eq!(names(&report["details"][0]), words("round what replay"));
@@ -91,7 +92,8 @@ fn acknowledging_too_early_is_convicted_by_a_death() {
 #[test]
 fn a_writer_is_judged_by_another_process() {
     let (folder, pool) = folder();
-    succeed(args(["create"], &pool, ["--size", "64M", "--zone-size", "64K"]));
+    let options = Options::new().size(64 << 20).with(|options| options.zone_size = Some(64 << 10));
+    Store::create(&pool, &options).unwrap().close().unwrap();
     let [sent, contents] = ["sent", "contents"].map(|name| folder.path().join(name));
     let about = |round: u64| format!("--seed 3 --threads 2 --round {round}");
     let judge = |round| {
@@ -99,13 +101,20 @@ fn a_writer_is_judged_by_another_process() {
         let files = ["--acknowledgements", sent, "--contents", contents, "--json"];
         let mut command = args(["kill-judge"], &pool, files);
         command.extend(about(round).split(' ').map(str::to_owned));
-        quipu(command)
+        run(command)
     };
     for round in 0..3 {
-        let mut writer = Command::new(env!("CARGO_BIN_EXE_quipu"));
-        writer.arg("kill-writer").arg(&pool).args(about(round).split(' '));
-        let mut writer = writer.stdout(File::create(&sent).unwrap()).spawn().unwrap();
+        let start = || {
+            let mut writer = Command::new(crate::PROGRAM);
+            writer.arg("kill-writer").arg(&pool).args(about(round).split(' '));
+            writer.stdout(File::create(&sent).unwrap()).spawn().unwrap()
+        };
+        let mut writer = start();
         while fs::metadata(&sent).unwrap().len() < 100_000 {
+            // A process that another test has just forked holds the new pool's lock until it runs its program.
+            if writer.try_wait().unwrap().is_some() {
+                writer = start();
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
         writer.kill().unwrap();
@@ -131,7 +140,8 @@ fn a_writer_is_judged_by_another_process() {
 
 #[test]
 fn writers_need_a_pool_of_their_own() {
-    let (_folder, pool) = pool();
+    let (_folder, pool) = folder();
+    fs::write(&pool, "mine").unwrap();
     assert!(fail(args(["kill"], &pool, []), 2).contains("exists already"));
     assert!(pool.exists());
 }
@@ -153,7 +163,7 @@ fn the_pool_of_a_convicted_soak_stays() {
     let (folder, _) = folder();
     let folder = folder.path();
     let command = ["soak", "--pools", "8", "--twin", "revocation-unseen", "--json", "--folder"];
-    let output = quipu(command.iter().copied().chain([folder.to_str().unwrap()]));
+    let output = run(command.iter().copied().chain([folder.to_str().unwrap()]));
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
     let lines = objects(&output.stdout);
     let details = &lines[lines.len() - 1]["details"][0];

@@ -1,30 +1,30 @@
-//! `quipu bench paper`: the evaluation of a paper, beside what the paper says.
+//! `quipu-lab bench paper`: the evaluation of a paper, beside what the paper says.
 
-use super::settings::{Basics, Bench, in_batches};
-use crate::failure::{Failure, Outcome};
-use crate::output;
 use quipu::{Design, MediumKind};
 use quipu_bench::choice::{OneOrAll, chosen};
 use quipu_bench::size;
 use quipu_bench::{Config, plot};
+use quipu_cli::bench::settings::{Basics, Bench, in_batches};
+use quipu_cli::failure::{Failure, Outcome};
+use quipu_cli::output;
 use quipu_lab::bench::paper::{self, Paper, Preset, Scale};
 use std::fs;
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu bench paper viper
-  quipu bench paper viper --figure 6,10 --records 10M --threads 1,2,4,8
-  quipu bench paper viper --figure 11 --medium dax --pool /mnt/pmem/bench.pool
-  quipu bench paper viper --figure 13 --plot figure13.svg
-  quipu bench paper viper --medium sim --json               # exact costs in place of times
-  quipu bench paper pacman --figure 5 --design flatstore-h --rounds 5
-  quipu bench paper pacman --figure 8 --batch 16            # with log batching
-  quipu bench paper mpkv --figure contention --threads 2    # with pmemkv beside it: quipu-rivals paper mpkv
-  quipu bench paper xp --figure 10,12 --records 2M          # YCSB with data larger than the pool, levels in TMPDIR
-  quipu bench paper xp --figure 14 --records 5M             # memtables by their index
-  quipu bench paper xp --figure 16 --threads 1,2,4,8,16     # the ring, by records of an item and by threads
-  quipu bench paper nstore --figure 7,11 --threads 1,2      # mixes and caches, on two simulated nodes too
-  quipu bench paper nstore --figure 15 --rounds 3           # garbage collection by threshold
+  quipu-lab bench paper viper
+  quipu-lab bench paper viper --figure 6,10 --records 10M --threads 1,2,4,8
+  quipu-lab bench paper viper --figure 11 --medium dax --pool /mnt/pmem/bench.pool
+  quipu-lab bench paper viper --figure 13 --plot figure13.svg
+  quipu-lab bench paper viper --medium sim --json               # exact costs in place of times
+  quipu-lab bench paper pacman --figure 5 --design flatstore-h --rounds 5
+  quipu-lab bench paper pacman --figure 8 --batch 16            # with log batching
+  quipu-lab bench paper mpkv --figure contention --threads 2    # with pmemkv beside it: quipu-rivals paper mpkv
+  quipu-lab bench paper xp --figure 10,12 --records 2M          # YCSB with data larger than the pool, levels in TMPDIR
+  quipu-lab bench paper xp --figure 14 --records 5M             # memtables by their index
+  quipu-lab bench paper xp --figure 16 --threads 1,2,4,8,16     # the ring, by records of an item and by threads
+  quipu-lab bench paper nstore --figure 7,11 --threads 1,2      # mixes and caches, on two simulated nodes too
+  quipu-lab bench paper nstore --figure 15 --rounds 3           # garbage collection by threshold
 
 Fields of the JSON objects beside those of every benchmark: paper, figure, setting (what sets a row apart in its \
 figure); of rows that count DIMMs, dimms_per_op, writers_at_one_dimm; of rows of cleaning, moved_per_op. After the rows of a figure comes an object \

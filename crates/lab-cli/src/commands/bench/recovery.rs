@@ -1,14 +1,14 @@
-//! `quipu bench recovery`: how long opening takes.
+//! `quipu-lab bench recovery`: how long opening takes.
 
-use super::settings::{Settings, Sizes};
-use crate::failure::{Failure, Outcome};
+use quipu_cli::bench::settings::{Settings, Sizes};
+use quipu_cli::failure::{Failure, Outcome};
 use quipu_lab::bench;
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu bench recovery
-  quipu bench recovery --records 10M --threads 2
-  quipu bench recovery --medium file --pool /mnt/ssd/bench.pool --json";
+  quipu-lab bench recovery
+  quipu-lab bench recovery --records 10M --threads 2
+  quipu-lab bench recovery --medium file --pool /mnt/ssd/bench.pool --json";
 
 /// Measure opening: without a close before it, and after one.
 ///

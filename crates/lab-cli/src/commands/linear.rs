@@ -1,18 +1,19 @@
-//! `quipu linear`: judges what real threads are told.
+//! `quipu-lab linear`: judges what real threads are told.
 
-use crate::failure::{Failure, Outcome};
-use crate::output::{self, Bar, counted};
+use super::failed;
 use quipu::Design;
 use quipu_bench::choice::{OneOrAll, chosen};
+use quipu_cli::failure::{Failure, Outcome};
+use quipu_cli::output::{self, Bar, counted};
 use quipu_lab::linear::{LinearConfig, LinearReport, explore};
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu linear --histories 20k
-  quipu linear --design all --overlapping 2k                # until that many calls have met
-  quipu linear --histories 100k --threads 4 --keys 3 --seed 7 --json
-  quipu linear --histories 20k --folder /mnt/pmem0          # pools in files
-  quipu linear --histories 1k --twin split-update           # must end with violations
+  quipu-lab linear --histories 20k
+  quipu-lab linear --design all --overlapping 2k                # until that many calls have met
+  quipu-lab linear --histories 100k --threads 4 --keys 3 --seed 7 --json
+  quipu-lab linear --histories 20k --folder /mnt/pmem0          # pools in files
+  quipu-lab linear --histories 1k --twin split-update           # must end with violations
 
 A violation shows the calls on one key that no order explains, each with the stamps between which it was under \
 way: calls whose stamps overlap may come in either order, the others not.
@@ -50,7 +51,8 @@ impl Args {
             let config = LinearConfig { design, ..self.config.clone() };
             let report = Bar::during(&format!("{design}: histories"), |bar| {
                 explore(&config, &mut |done| bar.at(done, config.histories.max(done)))
-            })?;
+            })
+            .map_err(failed)?;
             outcome = outcome.and(report.violations == 0);
             output::told(self.json, &report, || text(&report))?;
         }

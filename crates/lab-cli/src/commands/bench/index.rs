@@ -1,19 +1,19 @@
-//! `quipu bench index`: indexes alone, on sets of keys.
+//! `quipu-lab bench index`: indexes alone, on sets of keys.
 
-use super::settings::Basics;
-use crate::failure::{Failure, Outcome};
-use crate::output;
 use quipu_bench::Config;
 use quipu_bench::choice::{OneOrAll, chosen};
+use quipu_cli::bench::settings::Basics;
+use quipu_cli::failure::{Failure, Outcome};
+use quipu_cli::output;
 use quipu_lab::bench::{self, HouseIndex, IndexLoad, index_table};
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu bench index                                         # every index, uniform keys
-  quipu bench index --index alex,masstree --keys all --records 10M
-  quipu bench index --index hash,cceh --threads 2
-  quipu bench index --index alex --keys sequential --order ascending --json
-  quipu bench index --index cceh-pm,fastfair,buckets --medium sim   # lines and fences of an operation
+  quipu-lab bench index                                         # every index, uniform keys
+  quipu-lab bench index --index alex,masstree --keys all --records 10M
+  quipu-lab bench index --index hash,cceh --threads 2
+  quipu-lab bench index --index alex --keys sequential --order ascending --json
+  quipu-lab bench index --index cceh-pm,fastfair,buckets --medium sim   # lines and fences of an operation
 
 Fields of the JSON objects: design (the index), phase (insert, get, get_many of 32, scan of 100, remove; bulk_load and loaded_get of an \
 index that can be loaded in one go), keys, order, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, p999_ns; of insert and \

@@ -1,22 +1,22 @@
-//! `quipu bench util`: overwriting at a given utilization.
+//! `quipu-lab bench util`: overwriting at a given utilization.
 
-use super::settings::{Settings, Sizes, in_batches};
-use crate::failure::{Failure, Outcome};
 use quipu_bench::Config;
 use quipu_bench::size;
+use quipu_cli::bench::settings::{Settings, Sizes, in_batches};
+use quipu_cli::failure::{Failure, Outcome};
 use quipu_lab::bench::{self, Keys, Overwrites};
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu bench util
-  quipu bench util --utilization 50,70,80,90 --zipf 0.99 --uniform --plot util.svg
-  quipu bench util --design flatstore-h --key-size 8 --value-size 48 --put 50 --utilization 50,80,90
-  quipu bench util --design flatstore-h --key-size 8 --value-size 48 --put 50 --set pacman=off
-  quipu bench util --key-size 8 --etc --put 50 --utilization 80
-  quipu bench util --utilization 90 --records 5M --seconds 60 --json
-  quipu bench util --design flatstore-h --put 50 --batch 16  # log batching
-  quipu bench util --utilization 90 --no-cleaner            # writers compact by themselves
-  quipu bench util --utilization 80 --medium file --pool /mnt/ssd/bench.pool --zone-size 64K
+  quipu-lab bench util
+  quipu-lab bench util --utilization 50,70,80,90 --zipf 0.99 --uniform --plot util.svg
+  quipu-lab bench util --design flatstore-h --key-size 8 --value-size 48 --put 50 --utilization 50,80,90
+  quipu-lab bench util --design flatstore-h --key-size 8 --value-size 48 --put 50 --set pacman=off
+  quipu-lab bench util --key-size 8 --etc --put 50 --utilization 80
+  quipu-lab bench util --utilization 90 --records 5M --seconds 60 --json
+  quipu-lab bench util --design flatstore-h --put 50 --batch 16  # log batching
+  quipu-lab bench util --utilization 90 --no-cleaner            # writers compact by themselves
+  quipu-lab bench util --utilization 80 --medium file --pool /mnt/ssd/bench.pool --zone-size 64K
 
 Fields of the JSON objects beside those of every benchmark: batch (puts issued together, if not each alone), utilization (per cent, as asked for), distribution, put (per cent), \
 segments (that puts may use), windows (Mops/s of each; the last three make the row), steady (whether those three \

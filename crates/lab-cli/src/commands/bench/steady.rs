@@ -1,18 +1,18 @@
-//! `quipu bench steady`: puts and gets for a fixed time.
+//! `quipu-lab bench steady`: puts and gets for a fixed time.
 
-use super::settings::{Settings, Sizes};
-use crate::failure::{Failure, Outcome};
 use quipu_bench::Config;
 use quipu_bench::size;
+use quipu_cli::bench::settings::{Settings, Sizes};
+use quipu_cli::failure::{Failure, Outcome};
 use quipu_lab::bench::{self, Keys, SteadyLoad};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu bench steady
-  quipu bench steady --seconds 600 --records 8M --value-size 100 --threads 2 --plot steady.svg
-  quipu bench steady --design quipu,flatstore-m,xp --put 100 --zipf 0.99 --json
-  quipu bench steady --medium file --pool /mnt/ssd/bench.pool --pool-size 4G
+  quipu-lab bench steady
+  quipu-lab bench steady --seconds 600 --records 8M --value-size 100 --threads 2 --plot steady.svg
+  quipu-lab bench steady --design quipu,flatstore-m,xp --put 100 --zipf 0.99 --json
+  quipu-lab bench steady --medium file --pool /mnt/ssd/bench.pool --pool-size 4G
 
 Fields of the JSON objects beside those of every benchmark: distribution, put (per cent), mops_by_second (an array), median_second_mops, \
 slowest_second_mops, slowest_over_median; get_p50_ns, get_p99_ns, get_p999_ns, get_max_ns and the same of put, from every call; \
