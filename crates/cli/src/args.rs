@@ -13,29 +13,30 @@ use quipu::{Client, Error, Levels, MediumKind, Options, Store, Topology};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The help as a whole, which fits one screen.
+const HELP: &str = "\
+{about}
+
+{usage-heading} {usage}      (quipu COMMAND --help: all about one of them)
+
+Commands:
+{subcommands}{after-help}";
+
 /// Rules of all commands, shown below the list of them.
 const EVERYWHERE: &str = "\
-Exit codes:
-  0  all is well
-  1  a problem was found: damage, a violation, a missing permission, or a failure on the way
-  2  the command was misused, or the file is not a pool
-  3  the key is absent
-
-Results go to standard output, with --json as one object a line; errors and progress go to standard error. With \
---json a failure is an object there too: error, hint (or null) and exit (the code).
+Exit codes: 0 all is well, 1 a problem was found or something failed, 2 misuse,
+or the file is no pool, 3 the key is absent. --json prints objects, one a line.
 
 Examples:
   quipu create animals.pool --size 256M
-  quipu put animals.pool llama wool
-  quipu get animals.pool llama
-  quipu export animals.pool animals.txt
-  quipu bench ycsb a b c d f";
+  quipu put animals.pool llama wool";
 
 #[derive(Parser)]
 #[command(
     name = "quipu",
     version,
     about = "A durable key-value store for persistent memory, and for plain files.",
+    help_template = HELP,
     after_help = EVERYWHERE,
     arg_required_else_help = true,
     disable_help_subcommand = true,
@@ -66,8 +67,8 @@ pub enum Command {
     Compact(compact::Args),
     Sync(sync::Args),
     Probe(probe::Args),
-    Bench(bench::Args),
     Designs(designs::Args),
+    Bench(bench::Args),
 }
 
 impl Command {

@@ -1,4 +1,4 @@
-//! What every program does around its commands: it reads its command line, and ends with a code.
+//! The frame of every program: it reads its command line, does what that says, and ends with a code.
 
 use crate::failure::{self, Failure, Outcome, tell};
 use clap::Parser;

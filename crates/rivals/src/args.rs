@@ -69,8 +69,8 @@ enum Command {
     Mix(Mix),
     /// Measure indexes alone, ours and others, on sets of keys.
     ///
-    /// The same as `quipu-lab bench index`, in one process for all. Bytes of a key are those that the program's
-    /// allocator has counted, of ours and of others.
+    /// The same as `quipu-lab bench index`, in one process for all. Bytes of a key are those that the
+    /// program's allocator has counted, of ours and of others.
     Index(index::Args),
     /// Repeat the evaluation of a paper whose rivals are not ours to run: with other engines beside our
     /// designs.

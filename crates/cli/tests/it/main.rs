@@ -19,6 +19,7 @@ mod rows;
 mod scripts;
 mod support;
 mod tables;
+mod tour;
 mod transfer;
 
 /// The program that is tested.

@@ -91,7 +91,8 @@ const WRITER_EXAMPLES: &str = "\
 Examples:
   quipu-lab kill scratch.pool          # starts writers by itself";
 
-/// The process that `quipu-lab kill` kills: writes to a pool without end, and acknowledges on standard output.
+/// The process that `quipu-lab kill` kills: writes to a pool without end, and acknowledges on standard
+/// output.
 #[derive(clap::Args)]
 #[command(after_help = WRITER_EXAMPLES)]
 pub struct WriterArgs {

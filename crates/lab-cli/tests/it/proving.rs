@@ -111,7 +111,7 @@ fn a_writer_is_judged_by_another_process() {
         };
         let mut writer = start();
         while fs::metadata(&sent).unwrap().len() < 100_000 {
-            // A process that another test has just forked holds the new pool's lock until it runs its program.
+            // A process that another test has just forked holds the pool's lock until it runs its program.
             if writer.try_wait().unwrap().is_some() {
                 writer = start();
             }

@@ -17,7 +17,7 @@ Examples:
   quipu bench ops --roofline --plot ops.svg                 # a picture beside the table
   quipu bench ops --design viper --set offset-map=pm        # a setting of the design";
 
-/// What the objects have that benchmarks print.
+/// The fields of the objects that benchmarks print, for their help.
 pub const FIELDS: &str = "\
 Fields of the JSON objects: design, settings (if any were chosen), phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, \
 p999_ns, dram_bytes_per_record, pm_bytes_per_record; with --batch, of puts, batch; with --roofline also roofline, the share of the limit; \
