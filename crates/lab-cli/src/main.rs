@@ -1,7 +1,7 @@
 //! The `quipu-lab` program: proves what Quipu promises, and repeats the evaluations of papers.
 //!
 //! It speaks as `quipu` does: results on standard output, with `--json` one object a line, and the same exit
-//! codes. It finds a violation: that is a problem, code 1.
+//! codes. A violation that it finds is a problem, code 1.
 
 mod args;
 mod commands;

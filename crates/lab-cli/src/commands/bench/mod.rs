@@ -13,14 +13,14 @@ use quipu_cli::failure::{Failure, Outcome};
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu-lab bench steady --seconds 60 --zipf 0.99               # throughput by the second, and stalls
+  quipu-lab bench steady --seconds 60 --zipf 0.99               # by the second, and stalls
   quipu-lab bench util --utilization 50,90 --zipf 0.99          # with compaction at work
   quipu-lab bench recovery --records 10M --json
   quipu-lab bench index --index alex,masstree --keys uniform,osm   # indexes alone
-  quipu-lab bench ring --threads 2 --batch 1,50                 # order and batching, without an index
+  quipu-lab bench ring --threads 2 --batch 1,50                 # order without an index
   quipu-lab bench paper viper --figure 6,10                     # a paper's evaluation beside ours
   quipu-lab bench paper xp --figure 14,16                       # memtables and the ring of another
-  quipu-lab bench ycsb a b c d f                                # ycsb and ops are those of quipu-lab bench";
+  quipu-lab bench ycsb a b c d f                                # as in quipu bench, and ops too";
 
 /// Measure the store and its mechanisms, checking every value that is read.
 #[derive(clap::Args)]
