@@ -310,7 +310,7 @@ fn a_crew_has_few_threads_and_no_more_than_jobs() {
     assert_eq!(crew.threads(), 1);
     stores.extend((0..256).map(|_| store_on(&crew, 3, vec![restless(&Arc::default())])));
     until("all steps", || steps.load(Ordering::Relaxed) > 100_000);
-    assert_eq!(crew.threads(), 3);
+    assert!(crew.threads() <= 3);
 }
 
 #[test]
