@@ -116,7 +116,7 @@ impl Drop for Guard {
     }
 }
 
-/// What a thread leaves out, and how it dawdles. Whoever works for it does the same meanwhile.
+/// The rule that a thread leaves out, and how it dawdles. Another thread that works for it does the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
     rule: Option<Twin>,

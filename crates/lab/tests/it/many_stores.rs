@@ -78,7 +78,9 @@ fn open_and_rest(folder: &Path, time: Duration) {
     std::thread::sleep(Duration::from_millis(500));
     let share = share(time);
     assert!(share < 1.0, "{share} % of a processor while nobody calls");
-    println!("opened in {took:.0?} ({cost:.0?} of work), {most} threads, {share:.3} % of a processor at rest");
+    println!(
+        "opened in {took:.0?} ({cost:.0?} of work), {most} threads, {share:.3} % of a processor at rest"
+    );
     drop(stores);
     // That of the test, and that which waits for it.
     assert_eq!(threads(), 2);
@@ -123,7 +125,9 @@ fn a_busy_store_leaves_the_others_in_peace() {
         });
         times.sort_unstable();
         let [median, high, highest] = [50, 99, 100].map(|percent| times[(times.len() - 1) * percent / 100]);
-        println!("the others: median {median:.1?}, 99 % within {high:.1?}, all {highest:.1?}; {most} threads");
+        println!(
+            "the others: median {median:.1?}, 99 % within {high:.1?}, all {highest:.1?}; {most} threads"
+        );
         assert!(high < Duration::from_millis(10) && most <= 16);
     });
 }

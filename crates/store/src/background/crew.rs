@@ -8,8 +8,8 @@
 //! crew or one that opens a store, never by a writer. Threads without work wait without a time, and one of
 //! them for the end of the first rest. They end when the last store has left.
 //!
-//! What a job has shared with its store it drops before its seat is gone, and no lock is held meanwhile, nor
-//! during a step. So a step may call any job, and open and close any store.
+//! A job is dropped before its seat is gone, with all that it shares with its store. No lock is held
+//! meanwhile, nor during a step. So a step may call any job, and open and close any store.
 
 use super::bell::{ASLEEP, AWAKE, Bell, NOBODY};
 use super::{Admission, Job, Progress, Steps};
@@ -270,7 +270,7 @@ impl Crew {
         let Some(progress) = progress.filter(|_| seat.leaves.is_none()) else {
             seat.bell.is_leaving();
             drop(state);
-            // It may be the last to have the store. Should this panic too, the store has been reported already.
+            // It may be the last to have the store. A panic in this ends nothing else.
             drop(catch_unwind(AssertUnwindSafe(|| drop(step))));
             let mut state = lock(&self.state);
             let (length, leaves) = (state.seats[&number].length, state.seats[&number].leaves);

@@ -10,8 +10,8 @@ use std::thread;
 /// The crew of the process, while a store has jobs in it.
 static SHARED: Mutex<Option<Arc<Crew>>> = Mutex::new(None);
 
-/// Threads of the crew, if no store names a number: as many as processors, but so many that a compaction, a
-/// dump and a cleaner go on beside each other, and not so many that a large machine is full of them.
+/// Threads of the crew, if no store names a number: as many as processors. From three on, a compaction of
+/// levels, a dump and a cleaner go on beside each other. A large machine is not to be full of them.
 static THREADS: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from).clamp(3, 8));
 
