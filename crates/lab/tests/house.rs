@@ -178,7 +178,7 @@ fn only_medium_touches_the_machine() {
 #[test]
 fn only_the_background_room_starts_threads() {
     let faults: Vec<String> = all_sources().iter().flat_map(rules::check_threads).collect();
-    expect_none("Threads are started by store/src/background.rs, the lab and the program:", &faults);
+    expect_none("Threads are started by store/src/background, the lab and the program:", &faults);
 }
 
 #[test]

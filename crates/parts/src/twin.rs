@@ -116,18 +116,48 @@ impl Drop for Guard {
     }
 }
 
-/// The work of a thread that is to be started: it leaves out what this thread leaves out, and dawdles as this
-/// thread does.
-pub fn inherited<R>(work: impl FnOnce() -> R) -> impl FnOnce() -> R {
-    let rule = left_out();
+/// The rule that a thread leaves out, and how it dawdles. Another thread that works for it does the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    rule: Option<Twin>,
     #[cfg(feature = "twins")]
-    let slowly = DAWDLE.get();
-    move || {
-        let _guard = leave_out(rule);
+    slowly: Option<fn()>,
+}
+
+impl Habits {
+    /// Those of this thread.
+    pub fn of_this_thread() -> Habits {
+        Habits {
+            rule: left_out(),
+            #[cfg(feature = "twins")]
+            slowly: DAWDLE.get(),
+        }
+    }
+
+    /// Works by these habits; afterwards this thread has its own again.
+    pub fn during<R>(self, work: impl FnOnce() -> R) -> R {
+        let _rule = leave_out(self.rule);
         #[cfg(feature = "twins")]
-        dawdle_by(slowly);
+        let _slowly = Slowly(DAWDLE.replace(self.slowly));
         work()
     }
+}
+
+/// Lets a thread dawdle as it did before, when this drops.
+#[cfg(feature = "twins")]
+struct Slowly(Option<fn()>);
+
+#[cfg(feature = "twins")]
+impl Drop for Slowly {
+    fn drop(&mut self) {
+        DAWDLE.set(self.0);
+    }
+}
+
+/// The work of a thread that is to be started, by the [habits](Habits) of this thread.
+pub fn inherited<R>(work: impl FnOnce() -> R) -> impl FnOnce() -> R {
+    let habits = Habits::of_this_thread();
+    move || habits.during(work)
 }
 
 /// Lets this thread call a function [between two looks](crate::sync::between_looks), from now on. Otherwise
@@ -440,6 +470,10 @@ mod tests {
             assert_eq!(is_asked(), (true, false));
             assert_eq!(std::thread::spawn(is_asked).join().expect("no panic"), (false, false));
             assert_eq!(std::thread::spawn(inherited(is_asked)).join().expect("no panic"), (true, false));
+            let outer = Habits::of_this_thread();
+            let _inner = leave_out(Some(Twin::NotEnded));
+            assert_eq!(outer.during(is_asked), (true, false));
+            assert_eq!(is_asked(), (false, true));
         }
         assert_eq!(is_asked(), (false, false));
     }

@@ -51,6 +51,7 @@ pub struct Options {
     /// Milliseconds that a write waits for room that others hold back.
     #[doc(hidden)]
     pub wait_for_room: u32,
+    pub(crate) workers: Option<usize>,
     pub(crate) recovery_threads: usize,
     pub(crate) verify: bool,
     pub(crate) accept_damage: bool,
@@ -159,6 +160,18 @@ impl Options {
     /// the machine has more than one processor.
     pub fn cleaner(self, runs: bool) -> Options {
         Options { cleaner: runs, ..self }
+    }
+
+    /// Threads that work beside the clients: those that compact, dump, and merge levels. All stores of the
+    /// process share them, and of the numbers that open stores name the largest counts, until the last one
+    /// is closed. At least one. Default, and that of `None`: the processors, but no fewer than 3 and no more
+    /// than 8.
+    ///
+    /// They are started when there is work for so many, and run where the thread may run that opened the
+    /// first store. A dump has others help it, of which the process has fewer than of these. Beside them only
+    /// a pool on several nodes has threads, which stay on their nodes.
+    pub fn workers(self, threads: impl Into<Option<usize>>) -> Options {
+        Options { workers: threads.into(), ..self }
     }
 
     /// Threads that scan segments at open. Default: the processors.
@@ -406,6 +419,7 @@ impl Default for Options {
             durability: Durability::Process,
             free_list: FreeListKind::Persistent,
             cleaner: processors > 1,
+            workers: None,
             eliminate: true,
             late: true,
             merging: Merging::default(),

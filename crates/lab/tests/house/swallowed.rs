@@ -124,7 +124,7 @@ pub const SWALLOWED: &[(&str, usize, &str)] = &[
         "the recipe has read these settings at the open, which failed otherwise",
     ),
     ("crates/store/src/api/store/read_only.rs", 3, "a salvage that failed cleans up, and its error counts"),
-    ("crates/store/src/background.rs", 1, "a thread that panicked has failed the store"),
+    ("crates/store/src/background/crew.rs", 1, "a thread that panicked has failed the store"),
     ("crates/store/src/log/eliminate.rs", 1, "the write itself meets the damage"),
     ("crates/store/src/log/engine.rs", 1, "a drop publishes what is parked; what it cannot, recovery does"),
     ("crates/store/src/log/recovery.rs", 1, "a segment without a header is counted as such, and reported"),

@@ -26,6 +26,7 @@ mod levels_damage;
 mod levels_full;
 mod levels_hostile;
 mod linear;
+mod many_stores;
 mod model;
 mod mpkv;
 mod nlog;

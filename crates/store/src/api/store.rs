@@ -36,7 +36,7 @@ const NUMBERS_END: u64 = 1 << 61;
 /// Dropping a store without [`close`](Store::close) loses nothing. The next open then recovers the pool as
 /// after a crash.
 pub struct Store {
-    // Dropped first: its threads share the engine.
+    // Dropped first: its jobs share the engine.
     workers: Workers,
     pub(super) engine: Arc<dyn Engine>,
     design: Design,
@@ -158,8 +158,9 @@ impl Store {
         let (workers, works) = (Workers::default(), options.cleaner);
         // Without levels nothing is merged later.
         let merging = if levels.is_some() { options.merging } else { Merging::Direct };
-        let Options { index, files, readers, cache, cache_policy, .. } = *options;
-        let chosen = Options { merging, index, files, readers, cache, cache_policy, ..Options::new() };
+        let Options { index, files, readers, cache, cache_policy, workers: threads, .. } = *options;
+        let chosen = Options { merging, index, files, readers, cache, cache_policy, ..Options::new() }
+            .workers(threads);
         let mut store = Store { workers, engine, design, recovery, levels, chosen, works };
         store.start();
         store
@@ -170,7 +171,8 @@ impl Store {
         let region = self.engine.region();
         let is_simulated = region.kind() == MediumKind::Sim || sched::simulated();
         if self.works && !is_simulated && !region.is_read_only() {
-            self.workers = Workers::start(self.engine.clone().jobs(), self.engine.admission());
+            let jobs = self.engine.clone().jobs();
+            self.workers = Workers::start(jobs, self.engine.admission(), self.chosen.workers);
         }
     }
 

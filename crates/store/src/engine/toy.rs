@@ -2,7 +2,7 @@
 
 use super::{Decide, Decision, Engine, InPlace, Pinned, Session};
 use crate::api::store::Store;
-use crate::background::{Admission, Job, Progress};
+use crate::background::{Admission, Job, Progress, Steps};
 use crate::designs::{Capabilities, Description, Design, Recipe};
 use crate::engine::site::{Opened, Site};
 use crate::options::Options;
@@ -95,7 +95,7 @@ impl Engine for Toy {
                 toy.worked[i].fetch_add(1, Relaxed);
                 Progress::Enough
             };
-            Job { name, bell: Arc::default(), step: Box::new(step) }
+            Job { name, steps: Steps::Brief, bell: Arc::default(), step: Box::new(step) }
         };
         vec![job("toy-dumps", self.clone(), 0), job("toy-merges", self, 1)]
     }

@@ -8,7 +8,7 @@
 
 use super::clean::Demand;
 use super::{NlogSpine, Writer};
-use crate::background::{Bell, Job, Progress};
+use crate::background::{Bell, Job, Progress, Steps};
 use crate::types::error::Error;
 use crate::walk::cleaner;
 use crate::walk::room::{self, Room, Step};
@@ -290,12 +290,13 @@ impl<I: Index> NlogSpine<I> {
 }
 
 impl<I: Imaged> NlogSpine<I> {
-    /// The threads of the cleaners, each on its node.
+    /// The jobs of the cleaners. Where the pool is on several nodes, each has a thread on its own.
     pub(super) fn cleaner_jobs(self: Arc<Self>) -> Vec<Job> {
         let each = self.cleaning.cleaners.len() / self.cleaning.nodes.len();
+        let is_spread = self.heap.space().is_spread();
         let job = |(number, own): (usize, &Cleaner)| {
             let node = number / each;
-            let mut is_at_home = false;
+            let mut is_at_home = !is_spread;
             let step = move |spine: &Self| {
                 if !std::mem::replace(&mut is_at_home, true) {
                     // Where the node has no processors, it cleans from another one.
@@ -303,7 +304,8 @@ impl<I: Imaged> NlogSpine<I> {
                 }
                 spine.clean_ahead(node)
             };
-            cleaner(self.clone(), own.bell.clone(), step)
+            let job = cleaner(self.clone(), own.bell.clone(), step);
+            if is_spread { Job { steps: Steps::Apart, ..job } } else { job }
         };
         self.cleaning.cleaners.iter().enumerate().map(job).collect()
     }

@@ -13,7 +13,7 @@
 //! the scan reads itself, when its turn has come.
 
 use super::{Core, Points};
-use crate::background::{Bell, Job, Progress, READER};
+use crate::background::{Bell, Job, Progress, READER, Steps};
 use crate::engine::Engine;
 use quipu_medium::{MediumKind, Node};
 use quipu_parts::epoch::{Guard, Participant};
@@ -237,7 +237,7 @@ pub(crate) fn reader_jobs<W: Points + Engine + 'static>(walk: &Arc<W>) -> Vec<Jo
             }
             serve(|group| walk.core().copy_group(&participant, group), &requests)
         };
-        Job { name: READER, bell: thread.bell.clone(), step: Box::new(step) }
+        Job { name: READER, steps: Steps::Apart, bell: thread.bell.clone(), step: Box::new(step) }
     };
     threads.map(job).collect()
 }
@@ -268,12 +268,12 @@ mod tests {
         let (queue, requests) = mpsc::sync_channel(WAITING);
         *thread.queue.lock() = Some(queue);
         let step = move || serve(|_| panic!("a read that fails"), &requests);
-        let job = Job { name: READER, bell: thread.bell.clone(), step: Box::new(step) };
+        let job = Job { name: READER, steps: Steps::Apart, bell: thread.bell.clone(), step: Box::new(step) };
         let node = &NodeReaders { node: Node(1), threads: vec![thread], last: AtomicUsize::new(0) };
         let groups = || (0..3).map(|position| (node, vec![(position, 8)])).collect();
         let workers = std::thread::scope(|scope| {
             let scan = scope.spawn(|| read_by_threads(groups()));
-            let workers = Workers::start(vec![job], &admission);
+            let workers = Workers::start(vec![job], &admission, None);
             assert!(scan.join().unwrap().is_empty());
             workers
         });

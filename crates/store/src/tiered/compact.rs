@@ -196,7 +196,7 @@ impl<I: InOrder> Tiers<I> {
         table.forget_levels(guard);
         if self.dumper.is_there() {
             self.compactor.dropped.lock().push(table.subtable.created);
-            self.compactor.bell.ring();
+            self.compactor.bell.ring_now();
         }
     }
 

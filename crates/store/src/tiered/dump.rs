@@ -52,7 +52,7 @@ pub(super) struct Dumper {
     /// `None` in a store without levels.
     pub(super) forest: Option<Arc<dyn Forest>>,
     pub(super) bell: Arc<Bell>,
-    /// Threads of a dump.
+    /// Pieces of a dump, and threads at most.
     threads: usize,
     /// Held by the thread that dumps.
     state: SpinLock<Participant>,
@@ -286,7 +286,7 @@ impl<I: InOrder> Tiers<I> {
         let splitters = self.splitters(table, layer.above..boundary)?;
         let written: Vec<SpinLock<Option<Result<Part, Error>>>> =
             (0..=splitters.len()).map(|_| SpinLock::default()).collect();
-        background::in_parallel(written.len(), |nth| {
+        background::in_pieces(written.len(), |nth| {
             let from = nth.checked_sub(1).map_or(&[][..], |before| &splitters[before]);
             let (end, participant) = (splitters.get(nth).map(Vec::as_slice), self.epochs.register());
             let mut source =

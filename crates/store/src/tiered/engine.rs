@@ -5,7 +5,7 @@ use super::check;
 use super::checkpoint;
 use super::client::TieredClient;
 use super::salvage;
-use crate::background::{Admission, Bell, Job};
+use crate::background::{Admission, Bell, Job, Steps};
 use crate::engine::holder;
 use crate::engine::{Engine, InPlace};
 use crate::types::error::Error;
@@ -48,11 +48,19 @@ impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
             return vec![cleans];
         }
         let (dumper, compactor) = (self.clone(), self.clone());
-        let (dump_bell, compact_bell) = (self.dumper.bell.clone(), self.compactor.bell.clone());
-        let dumps =
-            Job { name: "quipu-dumper", bell: dump_bell, step: Box::new(move || dumper.dump_ahead()) };
-        let step = Box::new(move || compactor.compact_ahead());
-        vec![cleans, dumps, Job { name: "quipu-compactor", bell: compact_bell, step }]
+        let dumps = Job {
+            name: "quipu-dumper",
+            steps: Steps::Long,
+            bell: self.dumper.bell.clone(),
+            step: Box::new(move || dumper.dump_ahead()),
+        };
+        let merges = Job {
+            name: "quipu-compactor",
+            steps: Steps::Longest,
+            bell: self.compactor.bell.clone(),
+            step: Box::new(move || compactor.compact_ahead()),
+        };
+        vec![cleans, dumps, merges]
     }
 
     fn clock_bell(&self) -> Option<Arc<Bell>> {

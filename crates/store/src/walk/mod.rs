@@ -8,7 +8,7 @@ pub(crate) mod patience;
 pub(crate) mod proof;
 pub(crate) mod room;
 
-use crate::background::{Bell, Job, Progress};
+use crate::background::{Bell, Job, Progress, Steps};
 use crate::engine::Engine;
 use quipu_parts::sync::Waiter;
 use std::sync::Arc;
@@ -34,5 +34,5 @@ pub(crate) fn cleaner<W: Engine + 'static>(
         walk.clock().raise_ahead(walk.space());
         clean(&walk)
     };
-    Job { name: "quipu-cleaner", bell, step: Box::new(step) }
+    Job { name: "quipu-cleaner", steps: Steps::Brief, bell, step: Box::new(step) }
 }
