@@ -129,6 +129,7 @@ fn a_setting_of_a_handle_holds_for_it_alone() {
                 "gc-threshold" => vec!["1", "100"],
                 "readers" => vec!["0", "8"],
                 "cleaners" => vec!["1", "8"],
+                "wait-for-room" => vec!["0", "3600000"],
                 _ => values.split(" or ").collect(),
             };
             for value in values.iter().rev().chain(&values).copied() {
