@@ -210,7 +210,7 @@ twins! {
     xp_acknowledged_early: XP, Broken::Store(Twin::AcknowledgedEarly), &[NOT_FROM_THERE], ANY, &[10, 12, 23];
     xp_batch_in_pieces: XP, Broken::Store(Twin::BatchInPieces), &[IN_PART], ANY, &[3, 4, 5];
     xp_pieces_not_counted: XP, Broken::Store(Twin::PiecesNotCounted), &[IN_PART], ANY, &[1, 3, 4];
-    xp_order_not_followed: XP, Broken::Store(Twin::OrderNotFollowed), &[HOLE], ANY, &[1, 7, 18];
+    xp_order_not_followed: XP, Broken::Store(Twin::OrderNotFollowed), &[HOLE], ANY, &[1, 7, 21];
     /// A chunk above the cut must never count later, whatever is granted then.
     xp_not_ended: XP, Broken::Store(Twin::NotEnded), &[IN_PART, NOT_HAD, NUMBERS], ANY, &[18, 42, 47];
     /// An item of two tables lacks a piece when one of them is gone.

@@ -303,10 +303,11 @@ impl Leaf {
     ) {
         let slots = &self.slots;
         let above = slots.above(from, self.model.predict(from, slots.len()));
+        let is_due = |slice| if slice == from { is_included } else { (slice > from) != BACK };
         let mut add = |at: usize| {
-            let (slice, Found { word, .. }) = slots.both(at);
-            let is_due = if slice == from { is_included } else { (slice > from) != BACK };
-            if word != 0 && is_due {
+            if let Some((slice, Found { word, .. })) = slots.both(at)
+                && is_due(slice)
+            {
                 note::<BACK>(out, slice, word);
             }
             out.len() < limit

@@ -103,28 +103,29 @@ impl Slots {
     }
 
     /// The slice of a slot and its word, which stood beside each other at one moment, for a reader without
-    /// the lock: another key may take the slot unmarked.
+    /// the lock: another key may take the slot unmarked. `None` for a gap.
     #[inline]
-    pub(super) fn both(&self, at: usize) -> (u64, Found<'_>) {
+    pub(super) fn both(&self, at: usize) -> Option<(u64, Found<'_>)> {
         self.both_around(at, || {})
     }
 
     /// The same, with something between the looks.
     #[inline(always)]
-    fn both_around(&self, at: usize, mut between: impl FnMut()) -> (u64, Found<'_>) {
+    fn both_around(&self, at: usize, mut between: impl FnMut()) -> Option<(u64, Found<'_>)> {
         let Block { slices, words } = &self.blocks[at / BLOCK];
         let mut found = Found::at(&words[at % BLOCK]);
-        loop {
+        while found.word != 0 {
             between();
-            // Whoever gave the slot this slice has taken the word before out, so the next look finds that.
-            // And a word that has left a slot does not come back to it under a guard.
+            // A slot gets another slice when its word has been taken out: whoever reads the slice finds that
+            // at the next look. And a word that has left a slot does not come back to it under a guard.
             let slice = slices[at % BLOCK].load(Ordering::Acquire);
             let now = Found::at(found.place);
             if now.word == found.word || twin!(PairNotProved) {
-                return (slice, found);
+                return Some((slice, found));
             }
             found = now;
         }
+        None
     }
 
     #[inline]
@@ -351,24 +352,24 @@ mod tests {
     use crate::twin::{Twin, leave_out};
 
     /// What is told of a slot that another key takes behind the first look.
-    fn told_beside_another_key() -> (u64, u64) {
+    fn told_beside_another_key() -> Option<(u64, u64)> {
         let slots = Slots::new(BLOCK, &Arc::new(Memory::default()));
         slots.fill(1, 200, 1);
         let mut is_taken = false;
-        let (slice, found) = slots.both_around(1, || {
+        let both = slots.both_around(1, || {
             if !std::mem::replace(&mut is_taken, true) {
                 assert!(slots.found(1).exchange(0));
                 slots.clear(1);
                 slots.fill(1, 150, 2);
             }
         });
-        (slice, found.word)
+        both.map(|(slice, found)| (slice, found.word))
     }
 
     #[test]
     fn a_slice_is_told_with_its_own_word() {
-        assert_eq!(told_beside_another_key(), (150, 2));
+        assert_eq!(told_beside_another_key(), Some((150, 2)));
         let _left_out = leave_out(Some(Twin::PairNotProved));
-        assert_eq!(told_beside_another_key(), (150, 1));
+        assert_eq!(told_beside_another_key(), Some((150, 1)));
     }
 }

@@ -72,8 +72,8 @@ impl Tree {
             let (_, leaf) = self.leaf(guard, slice);
             let seen = leaf.version.stable();
             // A slot that another key has taken meanwhile has that key's slice, and this one's was absent.
-            let both = leaf.find::<TO_CHANGE>(slice).map(|at| leaf.slots.both(at));
-            let found = both.filter(|(stands, found)| *stands == slice && found.word != 0);
+            let both = leaf.find::<TO_CHANGE>(slice).and_then(|at| leaf.slots.both(at));
+            let found = both.filter(|(stands, _)| *stands == slice);
             if !leaf.version.has_changed(seen) && !seen.is_obsolete() {
                 return found.map(|(_, found)| found);
             }
