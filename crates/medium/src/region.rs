@@ -132,6 +132,23 @@ impl Region {
         self.simulator().map_or_else(map::ticks, |sim| sim.ticks())
     }
 
+    /// As [`ticks`](Region::ticks), but cheap and some milliseconds behind.
+    #[inline]
+    pub fn coarse_ticks(&self) -> u64 {
+        self.simulator().map_or_else(map::coarse_ticks, |sim| sim.ticks())
+    }
+
+    /// The number of this thread: the system's; on the simulator, that of the task.
+    #[inline]
+    pub fn thread_number(&self) -> u32 {
+        self.simulator().map_or_else(map::thread_number, |_| crate::sim::sched::task_id())
+    }
+
+    /// The name of the thread of this number, if it has one.
+    pub fn thread_name(&self, number: u32) -> Option<String> {
+        self.simulator().map_or_else(|| map::thread_name(number), |_| None)
+    }
+
     /// Lets this thread rest for so many microseconds; on the simulator, lets another one run.
     pub fn pause(&self, microseconds: u64) {
         match self.simulator() {

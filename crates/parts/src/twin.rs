@@ -281,6 +281,14 @@ twins! {
     NewerRunsDropped,
     /// A scan goes over the layers of now and the levels of its beginning.
     LevelsOfAnotherView,
+    /// The first step of cleaning of each thread stands still for three seconds; no twin for the explorer.
+    StepStandsStill,
+    /// A write that finds no room does not wait for the readers of what was cleaned.
+    ReadersForgotten,
+    /// A write that finds no room does not wait for others that clean, or that hold zones for a moment.
+    OthersForgotten,
+    /// A write that finds no room does not look whether others have taken what was freed.
+    TurnoverForgotten,
     /// The cleaner panics when it is called; no twin for the explorer.
     CleanerPanics,
     /// Recovery takes the first hole of a file of Nlog for the end of its records.

@@ -10,6 +10,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+use quipu_parts::epoch::{Holder, What};
 use quipu_parts::heap::Reference;
 use quipu_parts::sync::atomic::checked::LEFT_OUT;
 use quipu_parts::twin::{Twin, leave_out};
@@ -46,7 +47,7 @@ impl World {
 
     /// A reader at a snapshot, which reads twice.
     fn read_at_snapshot(&self) {
-        let snapshot = self.snapshots.take(|| self.visible.load(Ordering::Acquire));
+        let snapshot = self.snapshots.take(nobody(), || self.visible.load(Ordering::Acquire));
         for _ in 0..2 {
             let found = self.newest(self.array.load(Ordering::Acquire), snapshot.number());
             assert_eq!(found, snapshot.number(), "all versions are of this key");
@@ -106,4 +107,8 @@ fn no_reader_misses_its_version_and_every_fence_counts() {
     LEFT_OUT.store(0, std::sync::atomic::Ordering::Relaxed);
     let _left_out = leave_out(Some(Twin::ReadUnannounced));
     assert!(fails(false), "a snapshot may read its number before it is announced");
+}
+
+fn nobody() -> Holder {
+    Holder { what: What::Snapshot, thread: 0, since: 0 }
 }

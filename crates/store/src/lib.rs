@@ -56,6 +56,7 @@ pub use types::batch::WriteBatch;
 pub use types::change::{Change, Entry, Expiry};
 pub use types::design::Design;
 pub use types::error::{Damage, DamagedPlace, Error, ErrorKind};
+pub use types::holder::{Holder, Holding};
 pub use types::iter::{Iter, KeyValue, Keys, Range};
 pub use types::part::Part;
 pub use types::reports::{CheckReport, Instead, LostKey, RecoveryReport, SalvageReport};

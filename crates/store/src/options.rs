@@ -21,6 +21,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a pool is created and opened: each choice has a default, and a method that changes it.
 ///
@@ -48,6 +49,9 @@ pub struct Options {
     #[doc(hidden)]
     pub cleaner: bool,
     pub(crate) workers: Option<usize>,
+    /// Milliseconds that a write waits for room that others hold back.
+    #[doc(hidden)]
+    pub wait_for_room: u32,
     pub(crate) recovery_threads: usize,
     pub(crate) verify: bool,
     pub(crate) accept_damage: bool,
@@ -136,6 +140,14 @@ impl Options {
     /// The kind of medium of the path. Default: the store finds out.
     pub fn medium(self, kind: impl Into<Option<MediumKind>>) -> Options {
         Options { medium: kind.into(), ..self }
+    }
+
+    /// How long a write that finds no room waits for others: for a thread that cleans, and for the end of a
+    /// guard, a scan or a snapshot that keeps overwritten records from being freed. Then it fails with
+    /// [`Error::RoomHeld`](crate::Error::RoomHeld), which names who holds room back. A pool that is full says
+    /// so at once ([`Error::PoolFull`](crate::Error::PoolFull)). Default: 10 seconds.
+    pub fn wait_for_room(self, time: Duration) -> Options {
+        Options { wait_for_room: time.as_millis().try_into().unwrap_or(u32::MAX), ..self }
     }
 
     /// The failures that an acknowledged write survives, on media that leave the choice. Default:
@@ -416,6 +428,7 @@ impl Default for Options {
             readers: 2,
             cache: CacheSize::default(),
             cache_policy: Policy::default(),
+            wait_for_room: 10_000,
             recovery_threads: processors,
             verify: false,
             accept_damage: false,

@@ -2,9 +2,10 @@
 
 use quipu::internals::twin::leave_out;
 use quipu::internals::{Testing, Twin};
-use quipu::{Client, Design, Error, Options, Store};
+use quipu::{Client, Design, Error, Levels, Options, Store};
 use quipu_medium::{MediumKind, Pages, Region};
 use quipu_parts::space::Space;
+use std::thread;
 use std::time::Duration;
 
 const ZONES: u64 = 1024;
@@ -280,4 +281,26 @@ fn a_cleaner_that_panics_is_told_of() {
     assert!(matches!(refused, Some(Error::BackgroundFailed)), "{refused:?}");
     assert_eq!(client.get(&key(0)).unwrap(), Some(value(0, 0).to_vec()));
     assert!(matches!(client.delete(&key(0)), Err(Error::BackgroundFailed)));
+}
+
+/// The cleaner, and whoever helps, stands still for three seconds in the middle of a step.
+#[test]
+fn a_cleaner_that_stands_still_is_waited_for() {
+    thread::scope(|scope| {
+        for design in Design::ALL {
+            scope.spawn(move || {
+                let _left_out = leave_out(Some(Twin::StepStandsStill));
+                let options = Options::new().design(*design).levels(Levels::Off).cleaner(true);
+                let region = Region::dram(4 << 20, Pages::Ordinary).expect("memory");
+                let store = Store::create_on(region, &options).expect("a pool");
+                let mut client = store.client();
+                for round in 0..20 {
+                    for key in 0..500u64 {
+                        let wrote = client.put(&key.to_le_bytes(), &[round; 1000]);
+                        wrote.unwrap_or_else(|error| panic!("{design}, round {round}: {error}"));
+                    }
+                }
+            });
+        }
+    });
 }

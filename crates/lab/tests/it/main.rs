@@ -16,6 +16,7 @@ mod damage;
 mod durability;
 mod elimination;
 mod format;
+mod full_is_a_fact;
 mod hostile_pools;
 mod index_damage;
 mod indexes;

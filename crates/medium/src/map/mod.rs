@@ -33,4 +33,4 @@ pub use kind::{MediumKind, Pages};
 pub use limit::ignore_file_limit_signal;
 pub use mapping::{Claim, Mapping};
 pub use probe::{Probe, probe};
-pub(crate) use system::{boot_id, entropy, now, pause, ticks};
+pub(crate) use system::{boot_id, coarse_ticks, entropy, now, pause, thread_name, thread_number, ticks};

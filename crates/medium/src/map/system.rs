@@ -4,7 +4,9 @@
 //! They come through the region so that a simulated run can replay them.
 
 use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
+use std::cell::Cell;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -39,6 +41,34 @@ pub(crate) fn now() -> u64 {
 pub(crate) fn ticks() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+}
+
+/// As [`ticks`], some milliseconds behind at most, for a tenth of the time.
+#[inline]
+pub(crate) fn coarse_ticks() -> u64 {
+    let time = clock_gettime(ClockId::MonotonicCoarse);
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+}
+
+/// The number that the system has for this thread.
+#[inline]
+pub(crate) fn thread_number() -> u32 {
+    thread_local! {
+        static NUMBER: Cell<u32> = const { Cell::new(0) };
+    }
+    match NUMBER.get() {
+        0 => {
+            NUMBER.set(gettid().as_raw_nonzero().get() as u32);
+            NUMBER.get()
+        }
+        number => number,
+    }
+}
+
+/// The name of a thread of this process, if it is still there.
+pub(crate) fn thread_name(number: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/self/task/{number}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
 }
 
 /// Fills `out` with unpredictable bytes.

@@ -1,19 +1,29 @@
 //! The shared side of reclamation: the epoch, the announcements, and the garbage of participants that left.
 
 use super::barrier::Barrier;
+use super::holder::{Holder, HolderWords};
 use super::participant::Participant;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::sync::{Padded, SpinLock, point};
 use std::sync::Arc;
 
-/// The announcement of a participant that is not pinned; epochs start above it.
+/// The announcement of a participant that is not pinned: that of a new slot. Epochs start above it.
 pub(super) const UNPINNED: u64 = 0;
 const FIRST_EPOCH: u64 = 1;
 /// Stands for the oldest orphan's epoch if there is no orphan.
 const NOTHING_WAITS: u64 = u64::MAX;
 
-/// A participant's announced epoch, or [`UNPINNED`].
-pub(super) type Slot = Padded<AtomicU64>;
+/// What a participant announces.
+#[derive(Default)]
+pub(super) struct Announced {
+    /// The epoch in which it is pinned, or [`UNPINNED`].
+    pub(super) epoch: AtomicU64,
+    /// Who keeps it pinned for long, if somebody [said so](super::Participant::hold).
+    pub(super) holder: HolderWords,
+}
+
+/// A participant's announcement, alone on its lines.
+pub(super) type Slot = Padded<Announced>;
 
 pub(super) struct Retired {
     /// The global epoch, read after the thing was unlinked.
@@ -80,6 +90,17 @@ impl Collector {
         Participant::new(Arc::clone(&self.shared), self.shared.take_slot())
     }
 
+    /// Who keeps the oldest epoch pinned that any participant is pinned in; `None` if nobody is pinned, or if
+    /// it is a call that returns soon.
+    pub fn oldest_holder(&self) -> Option<Holder> {
+        let entries = self.shared.entries.lock();
+        let pinned = entries.iter().filter_map(|entry| {
+            let epoch = entry.slot.0.epoch.load(Ordering::Acquire);
+            (epoch != UNPINNED).then_some((epoch, entry))
+        });
+        pinned.min_by_key(|(epoch, _)| *epoch)?.1.slot.0.holder.get()
+    }
+
     /// Slots ever made: the largest number of participants that were alive at once.
     pub fn slots(&self) -> usize {
         self.shared.entries.lock().len()
@@ -129,13 +150,13 @@ impl Shared {
             free.taken = true;
             return Arc::clone(&free.slot);
         }
-        let slot = Arc::new(Padded(AtomicU64::new(UNPINNED)));
+        let slot = Arc::<Slot>::default();
         entries.push(Entry { slot: Arc::clone(&slot), taken: true });
         slot
     }
 
     pub(super) fn return_slot(&self, slot: &Arc<Slot>) {
-        slot.0.store(UNPINNED, Ordering::Release);
+        slot.0.epoch.store(UNPINNED, Ordering::Release);
         let mut entries = self.entries.lock();
         let entry = entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.slot, slot));
         entry.expect("a participant's slot stays registered").taken = false;
@@ -174,7 +195,7 @@ impl Shared {
 
 /// The oldest epoch in which a participant is seen to be pinned; `epoch` if none is pinned before it.
 fn oldest_announced(entries: &[Entry], epoch: u64) -> u64 {
-    let announced = entries.iter().map(|entry| entry.slot.0.load(Ordering::Acquire));
+    let announced = entries.iter().map(|entry| entry.slot.0.epoch.load(Ordering::Acquire));
     announced.filter(|announced| *announced != UNPINNED).fold(epoch, u64::min)
 }
 

@@ -38,8 +38,10 @@
 mod barrier;
 mod collector;
 mod current;
+mod holder;
 mod participant;
 
 pub use collector::Collector;
 pub use current::Current;
-pub use participant::{Guard, Participant};
+pub use holder::{Holder, What};
+pub use participant::{Guard, Held, Participant};

@@ -2,6 +2,7 @@
 
 use super::barrier::{note_write, see_own_writes};
 use super::collector::{Retired, Shared, Slot, UNPINNED};
+use super::holder::{Holder, HolderWords, What};
 use crate::sync::atomic::Ordering;
 use crate::sync::point;
 use std::cell::{Cell, RefCell};
@@ -55,11 +56,19 @@ impl Participant {
         if pins == 0 {
             point();
             let epoch = self.shared.epoch_to_announce();
-            self.shared.barrier.announce(&self.slot.0, epoch, only_reads);
+            self.shared.barrier.announce(&self.slot.0.epoch, epoch, only_reads);
         } else if only_reads {
             see_own_writes();
         }
         Guard { participant: self, only_reads }
+    }
+
+    /// Says who keeps this participant pinned, until the result drops, for
+    /// [`Collector::oldest_holder`](super::Collector::oldest_holder): it may be for long. An outer one stays.
+    #[inline]
+    pub fn hold(&self, holder: Holder) -> Held<'_> {
+        let words = &self.slot.0.holder;
+        Held { words: words.set(holder).then_some(words) }
     }
 
     /// Releases this participant's garbage and that of participants that left, as far as it may be released.
@@ -107,13 +116,33 @@ impl Drop for Participant {
     }
 }
 
+/// See [`Participant::hold`].
+pub struct Held<'a> {
+    /// None within another one.
+    words: Option<&'a HolderWords>,
+}
+
+impl Held<'_> {
+    /// Says what it has become.
+    pub fn becomes(&self, what: What) {
+        self.words.iter().for_each(|words| words.become_what(what));
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.words.iter().for_each(|words| words.clear());
+    }
+}
+
 /// Proof that its thread is pinned: nothing that was reachable when it was made is released while it lives.
 pub struct Guard<'a> {
     participant: &'a Participant,
     only_reads: bool,
 }
 
-impl Guard<'_> {
+impl<'a> Guard<'a> {
     /// Makes the writes of this thread since it was pinned, by another participant, visible before it reads
     /// on.
     #[inline]
@@ -123,7 +152,7 @@ impl Guard<'_> {
 
     /// Whose guard it is.
     #[inline]
-    pub fn participant(&self) -> &Participant {
+    pub fn participant(&self) -> &'a Participant {
         self.participant
     }
 
@@ -159,7 +188,7 @@ impl Drop for Guard<'_> {
         let pins = count.get() - 1;
         count.set(pins);
         if pins == 0 {
-            slot.0.store(UNPINNED, Ordering::Release);
+            slot.0.epoch.store(UNPINNED, Ordering::Release);
         }
         if !self.only_reads {
             note_write();

@@ -149,7 +149,7 @@ mod tests {
                 number,
             };
             let ranges: Vec<RangeTombstone> = ranges.into_iter().map(range).collect();
-            let horizon = Horizon { visible, snapshots };
+            let horizon = Horizon::new(visible, snapshots);
             let purge = Purge { horizon: horizon.clone(), ranges: RangeList::new(ranges.clone()), now: NOW };
             let mut filter = Filter::new(purge, is_last);
             for key in 0..3u8 {
@@ -205,7 +205,7 @@ mod tests {
         ) {
             let range = |number: &u64| RangeTombstone { from: Box::default(), to: Box::default(), number: *number };
             let ranges = RangeList::new(needed.iter().map(range).collect());
-            let purge = Purge { horizon: Horizon { visible, snapshots: vec![] }, ranges, now: 0 };
+            let purge = Purge { horizon: Horizon::new(visible, []), ranges, now: 0 };
             let mut filter = Filter::new(purge, false);
             let mut sorted = numbers.clone();
             sorted.sort_unstable();

@@ -47,7 +47,7 @@ mod tests {
             let version = |number| Version { number, reference: Reference::from_word(number) };
             let before: Vec<Version> = numbers.into_iter().rev().map(version).collect();
             let snapshots: Vec<u64> = snapshots.into_iter().filter(|number| *number <= visible).collect();
-            let horizon = Horizon { visible, snapshots };
+            let horizon = Horizon::new(visible, snapshots);
             let mut after = before.clone();
             purge(&mut after, &horizon);
             let readers = || horizon.snapshots.iter().copied().chain(visible..41);

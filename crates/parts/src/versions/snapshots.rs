@@ -1,14 +1,19 @@
 //! The numbers at which somebody reads, for purges.
 //!
 //! *No purge under a snapshot.* A purge reads the visible number, passes a full fence, and then
-//! looks for snapshots. A snapshot counts itself, passes a full fence, and then reads the visible number, at
-//! which it will read. If the purge misses the count, its fence came before that of the snapshot. So the
-//! snapshot reads at the number that the purge has seen, or at a higher one, and needs no version that the
-//! purge takes away. The language orders it so; only a model shows the purge that lacks its fence.
+//! looks for snapshots. A snapshot announces itself, passes a full fence, and then reads the visible number,
+//! at which it will read. If the purge misses the announcement, its fence came before that of the snapshot.
+//! So the snapshot reads at the number that the purge has seen, or at a higher one, and needs no version that
+//! the purge takes away. The language orders it so; only a model shows the purge that lacks its fence.
+//!
+//! *A write copies no list.* Each change of the list has a number, the *generation*, which is also the
+//! announcement. A writer keeps the list that it saw last, and takes the lock only for a later one: it waits
+//! there for a snapshot that is announced and has no number yet.
 //!
 //! A number is announced by the thread that has just read it, and by no other: at an older one, versions may
-//! be gone already. Several readers share a snapshot by a count.
+//! be gone already.
 
+use crate::epoch::Holder;
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::twin;
@@ -20,10 +25,17 @@ pub struct Snapshots(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Snapshots that are announced, or about to be.
-    count: AtomicU64,
-    /// Their numbers, ascending.
-    numbers: SpinLock<Vec<u64>>,
+    /// Changes of the list, those under way included.
+    generation: AtomicU64,
+    list: SpinLock<List>,
+}
+
+#[derive(Default)]
+struct List {
+    /// Those who took them, by their numbers.
+    holders: Vec<(u64, Holder)>,
+    /// The numbers, ascending.
+    numbers: Arc<[u64]>,
 }
 
 /// The state at a number, until it drops.
@@ -38,15 +50,24 @@ pub struct Horizon {
     /// A number that was visible: readers without a snapshot look there, or above.
     pub visible: u64,
     /// The numbers of snapshots, ascending.
-    pub snapshots: Vec<u64>,
+    pub snapshots: Arc<[u64]>,
+    /// That of the list; 0 for the empty list of the beginning.
+    generation: u64,
+}
+
+impl Horizon {
+    /// For readers at this number or above, and at those of snapshots, which ascend.
+    pub fn new(visible: u64, snapshots: impl Into<Arc<[u64]>>) -> Horizon {
+        Horizon { visible, snapshots: snapshots.into(), generation: 0 }
+    }
 }
 
 impl Snapshots {
     /// The state that is visible now.
-    pub fn take(&self, visible: impl FnOnce() -> u64) -> Snapshot {
-        let mut numbers = self.0.numbers.lock();
+    pub fn take(&self, holder: Holder, visible: impl FnOnce() -> u64) -> Snapshot {
+        let mut list = self.0.list.lock();
         let announce = || {
-            self.0.count.fetch_add(1, Ordering::Relaxed);
+            self.0.generation.fetch_add(1, Ordering::Relaxed);
             fence(Ordering::SeqCst);
         };
         let number = if twin!(ReadUnannounced) {
@@ -57,21 +78,28 @@ impl Snapshots {
             announce();
             visible()
         };
-        let at = numbers.partition_point(|other| *other <= number);
-        numbers.insert(at, number);
-        drop(numbers);
+        let at = list.holders.partition_point(|(other, _)| *other <= number);
+        list.holders.insert(at, (number, holder));
+        list.publish();
+        drop(list);
         Snapshot { number, shared: self.0.clone() }
     }
 
-    /// The versions that somebody may read from now on.
+    /// The versions that somebody may read from now on. `horizon` is that of an earlier call, or a new one.
     #[inline]
     pub fn horizon(&self, visible: impl FnOnce() -> u64, horizon: &mut Horizon) {
-        horizon.snapshots.clear();
         horizon.visible = visible();
         fence(Ordering::SeqCst);
-        if self.0.count.load(Ordering::Relaxed) != 0 {
-            horizon.snapshots.extend_from_slice(&self.0.numbers.lock());
+        if self.0.generation.load(Ordering::Relaxed) != horizon.generation {
+            self.renew(horizon);
         }
+    }
+
+    #[cold]
+    fn renew(&self, horizon: &mut Horizon) {
+        let list = self.0.list.lock();
+        horizon.snapshots = list.numbers.clone();
+        horizon.generation = self.0.generation.load(Ordering::Relaxed);
     }
 
     /// Whether a snapshot was taken here.
@@ -81,7 +109,18 @@ impl Snapshots {
 
     /// The oldest number at which somebody reads.
     pub fn oldest(&self) -> Option<u64> {
-        self.0.numbers.lock().first().copied()
+        self.0.list.lock().numbers.first().copied()
+    }
+
+    /// Who reads at the oldest number.
+    pub fn oldest_holder(&self) -> Option<Holder> {
+        self.0.list.lock().holders.first().map(|(_, holder)| *holder)
+    }
+}
+
+impl List {
+    fn publish(&mut self) {
+        self.numbers = self.holders.iter().map(|(number, _)| *number).collect();
     }
 }
 
@@ -95,11 +134,13 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        let mut numbers = self.shared.numbers.lock();
-        let at = numbers.binary_search(&self.number).expect("it was announced");
-        numbers.remove(at);
-        // Released with the lock: a purge that sees the count without this one may take its versions away,
-        // and what this one has read, it has read before.
-        self.shared.count.fetch_sub(1, Ordering::Release);
+        let mut list = self.shared.list.lock();
+        // Of several at a number, any: the oldest of them is named for as long as one is there.
+        let at = list.holders.partition_point(|(other, _)| *other <= self.number) - 1;
+        list.holders.remove(at);
+        list.publish();
+        // A purge that sees this takes the lock, and comes after all that the snapshot has read. One that
+        // does not see it keeps more.
+        self.shared.generation.fetch_add(1, Ordering::Relaxed);
     }
 }

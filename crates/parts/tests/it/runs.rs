@@ -102,7 +102,7 @@ pub fn nobody() -> Notice {
 
 /// The limits of a purge when nobody has a snapshot, and all up to a number is visible.
 pub fn purge(visible: u64) -> Purge {
-    Purge { horizon: Horizon { visible, snapshots: vec![] }, ranges: RangeList::default(), now: 0 }
+    Purge { horizon: Horizon::new(visible, []), ranges: RangeList::default(), now: 0 }
 }
 
 #[derive(Clone, Debug)]
@@ -240,7 +240,7 @@ impl Model<'_> {
         let mut snapshots = self.snapshots.clone();
         snapshots.sort_unstable();
         let ranges = RangeList::new(self.listed.iter().map(|listed| listed.range.clone()).collect());
-        Purge { horizon: Horizon { visible: self.visible, snapshots }, ranges, now: self.now }
+        Purge { horizon: Horizon::new(self.visible, snapshots), ranges, now: self.now }
     }
 
     /// Takes the range tombstones off the list that delete nothing any more.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use quipu_parts::commit::Ring;
 use quipu_parts::commit::ring::Grants;
-use quipu_parts::epoch::{Collector, Guard};
+use quipu_parts::epoch::{Collector, Guard, Holder, What};
 use quipu_parts::heap::Reference;
 use quipu_parts::index::Key;
 use quipu_parts::index::masstree::Masstree;
@@ -123,7 +123,7 @@ proptest! {
                     }
                 }
                 Step::Show => visible = last,
-                Step::Snapshot => taken.push(snapshots.take(|| visible)),
+                Step::Snapshot => taken.push(snapshots.take(nobody(), || visible)),
                 Step::Drop(nth) if nth < taken.len() => drop(taken.remove(nth)),
                 Step::Drop(_) => {}
             }
@@ -197,7 +197,7 @@ fn arrays_stay_short() {
     assert_eq!(table.bytes(), 0, "one version takes no array");
     (2..1000).for_each(&mut write);
     assert_eq!(table.bytes(), 8 * (1 + 2 * 2));
-    let snapshot = snapshots.take(|| 999);
+    let snapshot = snapshots.take(nobody(), || 999);
     (1000..2000).for_each(&mut write);
     assert_eq!(table.bytes(), 8 * (1 + 2 * 3));
     drop(snapshot);
@@ -242,7 +242,7 @@ fn a_key_is_tidied_and_forgotten() {
     assert_eq!((older, table.bytes()), (expected, array(5)));
     write(b"other", 6, &mut written);
     assert_eq!(tidy(b"nothing", 6, true), (None, array(5)), "of a key without versions nothing is shown");
-    let [low, high] = [2, 4].map(|number| snapshots.take(|| number));
+    let [low, high] = [2, 4].map(|number| snapshots.take(nobody(), || number));
     assert_eq!(tidy(b"key", 4, false), (Some(vec![5, 4, 2]), array(3)));
     assert_eq!([5, 4, 3, 2, 1].map(|up_to| read(b"key", up_to)), [Some(5), Some(4), Some(2), Some(2), None]);
     drop(high);
@@ -329,7 +329,7 @@ fn snapshots_see_whole_items_while_threads_write() {
                 let mut newest = [0; KEYS as usize];
                 while !finished.load(Ordering::Relaxed) {
                     let guard = participant.pin();
-                    let snapshot = snapshots.take(|| ring.visible());
+                    let snapshot = snapshots.take(nobody(), || ring.visible());
                     let read = |key: u64, up_to: &dyn Fn() -> u64| {
                         let name = name(key as u8);
                         table.get((&guard, key_of(&name), None), up_to, number_of).expect("sound")
@@ -350,4 +350,8 @@ fn snapshots_see_whole_items_while_threads_write() {
         finished.store(true, Ordering::Relaxed);
     });
     assert_eq!(snapshots.oldest(), None);
+}
+
+fn nobody() -> Holder {
+    Holder { what: What::Snapshot, thread: 0, since: 0 }
 }

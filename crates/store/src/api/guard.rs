@@ -5,6 +5,7 @@ use crate::engine::{Head, Pinned, Session};
 use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::{Iter, KeyValue, Keys, Range};
+use quipu_parts::epoch::{Held, What};
 use std::borrow::Cow;
 use std::ops::Bound;
 
@@ -13,16 +14,22 @@ use std::ops::Bound;
 /// give copies.
 pub struct Guard<'c> {
     session: &'c dyn Session,
+    /// Ends before the pin.
+    held: Option<Held<'c>>,
     pinned: Pinned<'c>,
 }
 
 impl<'c> Guard<'c> {
     pub(crate) fn of(session: &'c dyn Session) -> Guard<'c> {
-        Guard { session, pinned: session.pin() }
+        Guard::under(session, session.pin())
     }
 
     pub(crate) fn at(session: &'c dyn Session, snapshot: &'c Snapshot) -> Result<Guard<'c>, Error> {
-        Ok(Guard { session, pinned: session.pin_at(&snapshot.0)? })
+        Ok(Guard::under(session, session.pin_at(&snapshot.0)?))
+    }
+
+    fn under(session: &'c dyn Session, pinned: Pinned<'c>) -> Guard<'c> {
+        Guard { session, held: pinned.hold(session.engine().region()), pinned }
     }
 }
 
@@ -67,6 +74,7 @@ impl Guard<'_> {
     /// that is written meanwhile appears at most once, with a value that it had. A damaged record is left
     /// out, and a damaged index ends the iteration early; see [`Iter::ended`].
     pub fn iter(&self) -> Iter<'_> {
+        self.scans();
         Iter::new(self.session.pairs(&self.pinned))
     }
 
@@ -86,6 +94,7 @@ impl Guard<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn keys(&self) -> Keys<'_> {
+        self.scans();
         Keys::new(self.session.keys(&self.pinned))
     }
 
@@ -181,7 +190,12 @@ impl Guard<'_> {
         from: Bound<Cow<'g, [u8]>>,
         to: Bound<Cow<'g, [u8]>>,
     ) -> Result<Range<'g>, Error> {
+        self.scans();
         Ok(Range::new(self.session.range(&self.pinned, from, to)?))
+    }
+
+    fn scans(&self) {
+        self.held.iter().for_each(|held| held.becomes(What::Scan));
     }
 }
 

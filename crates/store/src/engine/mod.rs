@@ -4,6 +4,7 @@
 //! only some walks have refuses by default.
 
 pub(crate) mod heard;
+pub(crate) mod holder;
 pub(crate) mod site;
 #[cfg(test)]
 pub(crate) mod toy;
@@ -19,7 +20,7 @@ use crate::types::table::{Table, TableId, TableStats};
 #[cfg(doc)]
 use crate::{Client, Guard};
 use quipu_medium::{MediumKind, Node, Region};
-use quipu_parts::epoch;
+use quipu_parts::epoch::{self, Held, What};
 use quipu_parts::heap::Clock;
 use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
 use quipu_parts::versions::Snapshot;
@@ -375,6 +376,13 @@ impl<'s> Pinned<'s> {
     #[cfg_attr(not(test), expect(dead_code, reason = "for walks without epochs"))]
     pub(crate) fn at(number: u64) -> Pinned<'s> {
         Pinned { epoch: None, at: number }
+    }
+
+    /// Tells who keeps it pinned, while the result lives.
+    #[inline]
+    pub(crate) fn hold(&self, region: &Region) -> Option<Held<'s>> {
+        let epoch = self.epoch.as_ref()?;
+        Some(epoch.participant().hold(holder::here(region, What::Guard)))
     }
 
     /// The epoch, for a read that follows all writes of its thread. The walk has pinned one.

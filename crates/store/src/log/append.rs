@@ -3,7 +3,7 @@
 use super::writers::{Writer, Writers};
 use super::{Placed, Spine};
 use crate::types::error::Error;
-use quipu_medium::{MediumError, Node};
+use quipu_medium::Node;
 use quipu_parts::commit::StripeGuard;
 use quipu_parts::epoch::Participant;
 use quipu_parts::heap::Reference;
@@ -150,23 +150,6 @@ impl<I: Index> Spine<I> {
         purpose: Use,
     ) -> Result<(), Error> {
         self.leave(writers);
-        let made = match error {
-            Error::PoolFull { .. } => {
-                let make_space = || self.make_space(wanted, purpose);
-                self.compactor.stalls.waiting(self.region(), make_space)?
-            }
-            Error::Medium(MediumError::DiskFull { .. }) => self.win_storage_back(purpose)?,
-            _ => false,
-        };
-        match error {
-            _ if made => Ok(()),
-            // The figures in the error are out of date: room has been made since.
-            Error::PoolFull { .. } => {
-                let (len, zones) = wanted;
-                let bytes = len + u64::from(zones) * self.heap.space().zone_size();
-                Err(self.heap.shortage(bytes, purpose).into())
-            }
-            error => Err(error),
-        }
+        self.make_space(error, wanted, purpose)
     }
 }

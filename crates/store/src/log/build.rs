@@ -150,7 +150,7 @@ impl<I: Index> LogParts<I> {
         let hot = techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
         let piece = if techniques.batch { PIECE } else { 1 };
         Spine {
-            compactor: Compactor::new(&heap, &epochs, workers(site), piece),
+            compactor: Compactor::new(&heap, &epochs, (workers(site), piece), site.options.wait_for_room),
             core: Core {
                 heap,
                 index,

@@ -9,6 +9,7 @@ use crate::types::error::Error;
 use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
 use crate::walk::cleaner;
+use crate::walk::room::{self, Cleans};
 use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::Use;
@@ -85,6 +86,7 @@ impl<I: Index> Engine for Spine<I> {
             free_bytes: self.heap.zones_left(Use::Put) as u64 * space.zone_size(),
             segments: (u64::from(space.zone_count()) - self.heap.reserve() as u64)
                 .saturating_sub(index.pm_bytes.div_ceil(space.zone_size())),
+            open_segments: self.heap.open_segments(),
             segment_bytes: space.zone_size(),
             record_bytes: bytes.written,
             garbage_bytes: bytes.garbage + bytes.tombstones,
@@ -93,8 +95,8 @@ impl<I: Index> Engine for Spine<I> {
             moved_records: compacted.records,
             hinted_records: compacted.by_hint,
             freed_segments: compacted.segments,
-            goal_zones: goal as u64,
-            owed_zones: goal.saturating_sub(self.heap.zones_left(Use::Put)) as u64,
+            goal_zones: goal,
+            owed_zones: goal.saturating_sub(self.left()),
             value_bytes: (self.heap.zones_of_values() * space.zone_size()).saturating_sub(index.pm_bytes),
             index_bytes: index.bytes,
             index_pm_bytes: index.pm_bytes,
@@ -103,7 +105,7 @@ impl<I: Index> Engine for Spine<I> {
             eliminated_writes: self.elimination.count(),
             ..Stats::default()
         };
-        self.compactor.stalls.counted_in(self.with_reads(stats))
+        room::counted_in(self, self.with_reads(stats))
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {

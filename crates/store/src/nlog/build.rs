@@ -91,7 +91,13 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, entry: EntryForm) -> N
     let files = Files::new(&heap, settings);
     let epochs = Collector::new();
     NlogSpine {
-        cleaning: Cleaning::new(files.of(&heap), &heap, &epochs, cleaners, gc_threshold),
+        cleaning: Cleaning::new(
+            files.of(&heap),
+            &heap,
+            &epochs,
+            (cleaners, gc_threshold),
+            site.options.wait_for_room,
+        ),
         files,
         core: Core {
             heap,

@@ -10,8 +10,8 @@ use super::clean::Demand;
 use super::{NlogSpine, Writer};
 use crate::background::{Bell, Job, Progress, Steps};
 use crate::types::error::Error;
-use crate::types::stats::StallCounts;
 use crate::walk::cleaner;
+use crate::walk::room::{self, Room, Step};
 use quipu_medium::{MediumError, Node};
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::heap::nlog::Nlog;
@@ -30,9 +30,6 @@ type Waiting = Arc<SpinLock<Vec<ZoneId>>>;
 /// Share of the candidates, as a divisor, that is chosen at a time.
 const CHOSEN_DIVISOR: usize = 64;
 
-/// Share of the zones, as a divisor, that the cleaners leave free before they rest.
-const LOW_WATER_DIVISOR: u32 = 256;
-
 /// Zones of a node for each of its cleaners, at least.
 const ZONES_OF_A_CLEANER: u32 = 64;
 
@@ -45,18 +42,15 @@ pub(super) struct Cleaning {
     ripe: Waiting,
     /// Retired files that are not free yet.
     retired: AtomicU32,
-    /// With fewer zones left than this, cleaning is due.
-    pub(super) low_water: u32,
+    pub(super) room: Room,
     /// Files of which this share is dead, in per cent, are cleaned whatever room is left.
     threshold: u32,
     /// A writer has called the cleaners in this run: before that, they would change a pool that is only read.
     is_called: AtomicBool,
     busy: AtomicU32,
-    cleaned: AtomicU64,
     pub(super) freed: AtomicU64,
     pub(super) moved: AtomicU64,
     pub(super) moved_records: AtomicU64,
-    pub(super) stalls: StallCounts,
 }
 
 struct Cleaner {
@@ -81,17 +75,6 @@ struct Victims {
     chosen: AtomicU32,
 }
 
-/// The outcome of a step.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    /// A file was cleaned.
-    Taken,
-    /// Victims wait for readers.
-    Waits,
-    /// There is nothing that meets the demand.
-    NothingToDo,
-}
-
 /// The cleaners of each node, of so many that were asked for, in a pool of so many zones.
 pub(super) fn fitted(asked: u32, zones: u32, nodes: u32) -> u32 {
     asked.min(zones / (ZONES_OF_A_CLEANER * nodes)).max(1)
@@ -103,8 +86,8 @@ impl Cleaning {
         nlog: Nlog<'_>,
         heap: &LogHeap,
         epochs: &Collector,
-        each: u32,
-        threshold: u32,
+        (each, threshold): (u32, u32),
+        wait: u32,
     ) -> Cleaning {
         let nodes = heap.space().nodes();
         let cleaner = |node: &Node| {
@@ -118,15 +101,13 @@ impl Cleaning {
             nodes: nodes.iter().copied().map(victims).collect(),
             ripe: Waiting::default(),
             retired: AtomicU32::new(0),
-            low_water: (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2),
+            room: Room::of_zones(heap.space().zone_count(), wait),
             threshold,
             is_called: AtomicBool::new(false),
             busy: AtomicU32::new(0),
-            cleaned: AtomicU64::new(0),
             freed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             moved_records: AtomicU64::new(0),
-            stalls: StallCounts::default(),
         }
     }
 
@@ -144,11 +125,6 @@ impl Cleaning {
     /// Whether a file is being cleaned at this moment.
     pub(super) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed) != 0
-    }
-
-    /// Files that were cleaned so far.
-    pub(super) fn cleaned(&self) -> u64 {
-        self.cleaned.load(Ordering::Acquire)
     }
 
     /// Files that are being cleaned, or wait for readers, before that or after.
@@ -175,7 +151,7 @@ impl<I: Index> NlogSpine<I> {
     pub(super) fn clean_step(&self, demand: &Demand) -> Result<Step, Error> {
         let (here, nodes) = (self.heap.space().node_here(), self.cleaning.nodes.len());
         let first = self.nlog().number_of(here) as usize;
-        let mut last = Ok(Step::NothingToDo);
+        let mut last = Ok(Step::Nothing);
         for number in (0..nodes).map(|step| (first + step) % nodes) {
             match self.clean_step_of(number, demand) {
                 Ok(Step::Taken) => return Ok(Step::Taken),
@@ -207,9 +183,9 @@ impl<I: Index> NlogSpine<I> {
         let victims = &self.cleaning.nodes[node];
         self.free_ripe(&work.participant);
         let Some(zone) = self.next_victim(victims, &work.participant, demand) else {
-            let waits = self.cleaning.waiting() > 0;
-            return Ok(if waits { Step::Waits } else { Step::NothingToDo });
+            return Ok(Step::Nothing);
         };
+        room::begins_step(self.region());
         let cleaned = self.clean(work, zone, purpose);
         // A file whose records cannot all be read stays taken, for ever.
         if cleaned.as_ref().is_err_and(|error| !matches!(error, Error::Damaged(_))) {
@@ -275,7 +251,6 @@ impl<I: Index> NlogSpine<I> {
     pub(super) fn retire_file(&self, participant: &Participant, zone: ZoneId) {
         let ripe = self.cleaning.ripe.clone();
         self.cleaning.retired.fetch_add(1, Ordering::AcqRel);
-        self.cleaning.cleaned.fetch_add(1, Ordering::AcqRel);
         if twin!(FileFreedEarly) {
             return ripe.lock().push(zone);
         }

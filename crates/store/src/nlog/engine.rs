@@ -7,6 +7,7 @@ use crate::points::{self, checkpoint};
 use crate::types::error::Error;
 use crate::types::reports::CheckReport;
 use crate::types::stats::{Activity, Stats};
+use crate::walk::room::{self, Cleans};
 use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::Use;
@@ -60,7 +61,7 @@ impl<I: Imaged> Engine for NlogSpine<I> {
         let guard = participant.pin();
         let (space, index, bytes) = (self.heap.space(), self.index.stats(), self.heap.usage());
         let load = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
-        let goal = self.cleaning.low_water;
+        let goal = self.cleaning.room.low_water;
         let stats = Stats {
             records: self.index.len(&guard).unwrap_or_default(),
             pool_bytes: self.region().len(),
@@ -72,20 +73,21 @@ impl<I: Imaged> Engine for NlogSpine<I> {
             reserved_bytes: self.heap.reserve() as u64 * space.zone_size(),
             free_bytes: self.heap.zones_left(Use::Put) as u64 * space.zone_size(),
             segments: u64::from(space.zone_count() - self.heap.reserve()),
+            open_segments: self.heap.open_segments(),
             segment_bytes: space.zone_size(),
             record_bytes: bytes.written,
             garbage_bytes: bytes.garbage,
             moved_bytes: load(&self.cleaning.moved),
             moved_records: load(&self.cleaning.moved_records),
             freed_segments: load(&self.cleaning.freed),
-            goal_zones: goal as u64,
-            owed_zones: goal.saturating_sub(self.heap.zones_left(Use::Put)) as u64,
+            goal_zones: goal,
+            owed_zones: goal.saturating_sub(self.left()),
             index_bytes: index.bytes,
             index_splits: index.splits,
             index_records_read: index.records_read,
             ..Stats::default()
         };
-        self.cleaning.stalls.counted_in(self.with_reads(stats))
+        room::counted_in(self, self.with_reads(stats))
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {

@@ -121,7 +121,10 @@ impl SlotParts {
         let testing = &site.options.testing;
         let stripes = testing.stripes.unwrap_or(STRIPES);
         let late = self.late && site.options.late;
-        Ok((SlotSpine::new(heap, index, stripes, Hot::settings(testing), late), damage))
+        Ok((
+            SlotSpine::new(heap, index, stripes, Hot::settings(testing), (late, site.options.wait_for_room)),
+            damage,
+        ))
     }
 }
 

@@ -19,7 +19,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let hash = self.ask(key);
         self.stripes.prefetch(hash);
         self.check_key(key)?;
-        self.admit_write()?;
+        self.admission.admit()?;
         let stripe = self.lock(&session.participant, hash);
         self.delete(session, &stripe, hash, key)
     }
@@ -36,7 +36,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     ) -> Result<Option<u64>, Error> {
         let hash = self.ask(key);
         self.stripes.prefetch(hash);
-        self.admit_write()?;
+        self.admission.admit()?;
         // Ahead of the lock, which waits for the change before to have reached the medium.
         if let Some(word) = self.index.candidate(&session.participant.pin(), hash) {
             self.heap.prefetch_to_change(Self::offset_of(word));

@@ -9,6 +9,7 @@ use crate::types::error::Error;
 use crate::types::reports::CheckReport;
 use crate::types::stats::{Activity, Stats};
 use crate::walk::cleaner;
+use crate::walk::room;
 use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::index::Index;
@@ -79,6 +80,7 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
             reserved_bytes: self.heap.reserve() * usage.block_bytes,
             free_bytes: self.heap.free_blocks() * usage.block_bytes,
             segments: usage.usable_blocks,
+            open_segments: usage.open_blocks,
             segment_bytes: usage.block_bytes,
             record_bytes: used.max(live),
             garbage_bytes: used.saturating_sub(live),
@@ -89,7 +91,7 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
             index_splits: index.splits,
             ..Stats::default()
         };
-        self.reclaimer.stalls.counted_in(stats)
+        room::counted_in(self, stats)
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {

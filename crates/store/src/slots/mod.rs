@@ -93,10 +93,10 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         index: CcehIndex<M>,
         stripes: usize,
         hot_set: HotSetSettings,
-        publishes_late: bool,
+        (publishes_late, wait_for_room): (bool, u32),
     ) -> SlotSpine<M, REDUCED> {
         let epochs = Collector::new();
-        let reclaimer = Reclaimer::new(&heap, &epochs);
+        let reclaimer = Reclaimer::new(&heap, &epochs, wait_for_room);
         let stripes = Stripes::new(stripes);
         let hot = heap.settings().techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
         let has_begun = AtomicBool::new(false);

@@ -12,11 +12,12 @@
 //! waits for pages at most. So a writer may take a step while it holds its own key.
 
 use super::{SlotSession, SlotSpine};
-use crate::background::{Bell, Progress};
+use crate::background::{Admission, Bell, Progress};
 use crate::types::error::{Error, ErrorKind};
-use crate::types::stats::StallCounts;
-use crate::walk::patience::Patience;
-use quipu_parts::epoch::{Collector, Guard, Participant};
+use crate::walk::hot::Hot;
+use crate::walk::room::{self, Cleans, Room, Step};
+use quipu_medium::Region;
+use quipu_parts::epoch::{Collector, Guard, Holder, Participant};
 use quipu_parts::heap::slots::{
     Batch, FreedBlock, Moved, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap,
 };
@@ -35,13 +36,12 @@ pub(super) struct Reclaimer {
     retired: AtomicU64,
     /// The number of free blocks when nothing could be gained. Until it changes, nobody tries ahead of need.
     fruitless: AtomicU64,
+    pub(super) room: Room,
     pub(super) bell: Arc<Bell>,
     freed: AtomicU64,
     pub(super) moved: AtomicU64,
     /// Steps being taken; the crash explorer sorts its states by it.
     pub(super) busy: AtomicU64,
-    /// Counts of delayed writers since the store was opened.
-    pub(super) stalls: StallCounts,
 }
 
 /// The state of the thread that reclaims.
@@ -55,15 +55,33 @@ struct Work {
     steps: u32,
 }
 
-/// The outcome of a step.
+/// The outcome of a reclamation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum Outcome {
     /// A block was tried, and another may be worth it too.
     Done,
     /// There is nothing to gain.
     Fruitless,
     /// Records have no room to move to until readers have left freed blocks.
     NoRoom,
+}
+
+/// The search of a write that found no room.
+pub(crate) struct Search {
+    wanted: Wanted,
+    /// Percent of a block that must be free for it to be reclaimed.
+    percent: u8,
+    /// Whether nothing can be gained.
+    hopeless: bool,
+    participant: Participant,
+}
+
+/// The room that a write wants.
+pub(crate) enum Wanted {
+    /// So many free blocks.
+    Blocks(u64),
+    /// A zone for the index, of an unused chunk at the end.
+    IndexZone,
 }
 
 /// With fewer free blocks than this, reclamation is due.
@@ -76,7 +94,7 @@ pub(super) const LEAST_PERCENT: u8 = 5;
 const ALLOWANCE: u32 = 3;
 
 impl Reclaimer {
-    pub(super) fn new(heap: &SlotHeap, epochs: &Collector) -> Reclaimer {
+    pub(super) fn new(heap: &SlotHeap, epochs: &Collector, wait: u32) -> Reclaimer {
         let (participant, cleaner) = (epochs.register(), heap.cleaner(0));
         let work = Work { participant, cleaner, batch: Batch::default(), gain: 0, steps: 0 };
         Reclaimer {
@@ -84,11 +102,11 @@ impl Reclaimer {
             ripe: Arc::default(),
             retired: AtomicU64::new(0),
             fruitless: AtomicU64::new(u64::MAX),
+            room: Room::new(LOW_WATER, wait),
             bell: Arc::default(),
             freed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             busy: AtomicU64::new(0),
-            stalls: StallCounts::default(),
         }
     }
 
@@ -100,93 +118,156 @@ impl Reclaimer {
 
 impl Work {
     /// Adds a step to the account. `Fruitless` if so many steps have gained nothing.
-    fn note(&mut self, gain: i64, percent: u8) -> Step {
+    fn note(&mut self, gain: i64, percent: u8) -> Outcome {
         self.gain += gain;
         self.steps += 1;
         if self.gain <= 0 && self.steps <= 100 * ALLOWANCE / u32::from(percent) {
-            return Step::Done;
+            return Outcome::Done;
         }
-        let step = if self.gain > 0 { Step::Done } else { Step::Fruitless };
+        let outcome = if self.gain > 0 { Outcome::Done } else { Outcome::Fruitless };
         (self.gain, self.steps) = (0, 0);
-        step
+        outcome
+    }
+}
+
+impl Outcome {
+    fn step(self) -> Step {
+        if self == Outcome::Done { Step::Taken } else { Step::Nothing }
+    }
+}
+
+impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
+    type Search = Search;
+
+    fn room(&self) -> &Room {
+        &self.reclaimer.room
+    }
+
+    fn region(&self) -> &Region {
+        self.heap.region()
+    }
+
+    fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
+    fn left(&self) -> u64 {
+        self.heap.free_blocks()
+    }
+
+    fn call(&self) -> bool {
+        self.reclaimer.bell.ring()
+    }
+
+    fn tend(&self) {
+        self.hot.iter().for_each(Hot::tend);
+    }
+
+    fn step_ahead(&self, left: u64) -> Result<Step, Error> {
+        if left == self.reclaimer.fruitless.load(Ordering::Relaxed) {
+            self.recycle_all();
+            return Ok(Step::Nothing);
+        }
+        let outcome = self.reclaim_some(self.heap.settings().reclaim_percent)?;
+        if outcome == Outcome::Fruitless {
+            self.reclaimer.fruitless.store(left, Ordering::Relaxed);
+        }
+        Ok(outcome.step())
+    }
+
+    fn has_room(&self, search: &Search) -> bool {
+        match search.wanted {
+            Wanted::Blocks(blocks) => self.heap.free_blocks() >= blocks,
+            Wanted::IndexZone => {
+                self.heap.release_tail();
+                self.index.make_room(1).is_ok()
+            }
+        }
+    }
+
+    fn step(&self, search: &mut Search) -> Result<Step, Error> {
+        self.settle_all(&search.participant.pin())?;
+        if search.hopeless {
+            self.recycle_all();
+            return Ok(Step::Nothing);
+        }
+        let outcome = self.reclaim_some(search.percent)?;
+        search.hopeless = outcome == Outcome::Fruitless;
+        Ok(outcome.step())
+    }
+
+    fn widen(&self, _search: &mut Search) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn renew(&self, search: &mut Search) -> Result<(), Error> {
+        search.hopeless = false;
+        Ok(())
+    }
+
+    fn turnover(&self) -> u64 {
+        self.heap.takes()
+    }
+
+    fn has_retired(&self) -> bool {
+        self.reclaimer.retired.load(Ordering::Acquire) > 0
+    }
+
+    fn freed(&self) -> u64 {
+        self.reclaimer.freed.load(Ordering::Relaxed)
+    }
+
+    fn others_work(&self, _search: &Search) -> bool {
+        // A step waits for the one before it.
+        false
+    }
+
+    fn holder(&self) -> Option<Holder> {
+        self.epochs.oldest_holder()
+    }
+
+    fn shortage(&self, search: &Search) -> Error {
+        match search.wanted {
+            Wanted::Blocks(blocks) => self.heap.shortage(blocks).into(),
+            Wanted::IndexZone => {
+                let space = self.heap.space();
+                space.shortage(space.zone_size(), 0).into()
+            }
+        }
     }
 }
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// Makes some room ahead of a write, if little is left.
+    /// An error if writes are refused. Makes some room ahead of a write, if little is left.
     #[inline]
     pub(super) fn relieve(&self) -> Result<(), Error> {
-        self.admit_write()?;
+        self.admission.admit()?;
         if self.index.wants_memory() {
             self.reclaimer.bell.ring();
         }
         let left = self.heap.free_blocks();
-        if left < LOW_WATER {
-            self.relieve_some(left)?;
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn relieve_some(&self, left: u64) -> Result<(), Error> {
-        let has_cleaner = self.reclaimer.bell.ring();
-        if let Some(hot) = self.hot.as_ref().filter(|_| !has_cleaner) {
-            hot.tend();
-        }
-        if left != self.reclaimer.fruitless.load(Ordering::Relaxed) && (!has_cleaner || left < LOW_WATER / 2)
-        {
-            self.reclaimer.stalls.note_help();
-            self.reclaim_ahead(left)?;
-        }
-        Ok(())
-    }
-
-    /// An error if writes are refused: see [`Admission::admit`](crate::background::Admission::admit).
-    #[inline]
-    pub(super) fn admit_write(&self) -> Result<(), Error> {
-        self.admission.admit()
+        if left < LOW_WATER { room::help(self, left) } else { Ok(()) }
     }
 
     /// A piece of the cleaner's work.
     pub(crate) fn clean_ahead(&self) -> Progress {
-        if let Some(hot) = &self.hot {
-            hot.tend();
-        }
         self.index.prepare_memory();
-        let left = self.heap.free_blocks();
-        if left >= LOW_WATER {
-            return Progress::Enough;
-        }
-        if left == self.reclaimer.fruitless.load(Ordering::Relaxed) {
-            self.recycle_all();
-            return Progress::Stuck;
-        }
-        match self.reclaim_ahead(left) {
-            Ok(Step::Done) => Progress::More,
-            // A writer meets the same error, and can report it.
-            Ok(Step::Fruitless | Step::NoRoom) | Err(_) => Progress::Stuck,
-        }
-    }
-
-    /// A step ahead of need, while so many blocks are left.
-    fn reclaim_ahead(&self, left: u64) -> Result<Step, Error> {
-        let step = self.reclaim_some(self.heap.settings().reclaim_percent)?;
-        if step == Step::Fruitless {
-            self.reclaimer.fruitless.store(left, Ordering::Relaxed);
-        }
-        Ok(step)
+        room::clean_ahead(self, || {
+            let left = self.heap.free_blocks();
+            if left < LOW_WATER { self.step_ahead(left) } else { Ok(Step::Nothing) }
+        })
     }
 
     /// Reclaims one block of which at least `percent` is free, if there is one.
-    fn reclaim_some(&self, percent: u8) -> Result<Step, Error> {
-        let mut work = self.reclaimer.work.lock();
-        let work = &mut *work;
+    fn reclaim_some(&self, percent: u8) -> Result<Outcome, Error> {
+        let work = &mut *self.reclaimer.work.lock();
+        room::begins_step(self.heap.region());
         self.recycle(&work.participant);
         // Clearing marks may make a victim available.
         self.reclaimer.busy.fetch_add(1, Ordering::Relaxed);
         let Some(block) = self.heap.victim(percent) else {
             self.reclaimer.busy.fetch_sub(1, Ordering::Relaxed);
-            return Ok(Step::Fruitless);
+            return Ok(Outcome::Fruitless);
         };
         self.begin_run();
         self.heap.move_near(&mut work.cleaner, self.heap.node_of(block));
@@ -226,7 +307,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                 Ok(work.note(-filled, percent))
             }
             Err(error) => match Error::from(error) {
-                error if error.kind() == ErrorKind::Room => Ok(Step::NoRoom),
+                error if error.kind() == ErrorKind::Room => Ok(Outcome::NoRoom),
                 error => Err(error),
             },
         }
@@ -253,73 +334,35 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.recycle(&self.reclaimer.work.lock().participant);
     }
 
-    /// Reclaims blocks with `percent` free until a client can have so many blocks; returns `error` if they
-    /// cannot be had. The caller is not pinned.
+    /// Makes room for a client's write that met this error, from blocks with `percent` free. The caller is not
+    /// pinned.
+    ///
+    /// # Errors
+    /// As for [`room::make_room`].
     #[cold]
     pub(super) fn make_space_or(
         &self,
         error: Error,
         session: &mut SlotSession,
-        blocks: u64,
+        wanted: Wanted,
         percent: u8,
-    ) -> Result<(), Error> {
-        self.reclaimer.stalls.waiting(self.region(), || self.make_space(session, (blocks, percent), error))
-    }
-
-    fn make_space(
-        &self,
-        session: &mut SlotSession,
-        (blocks, percent): (u64, u8),
-        error: Error,
     ) -> Result<(), Error> {
         // The reclaimable block may be this client's own.
         self.end(session);
-        let mut patience = Patience::new(self.region());
-        let mut hopeless = false;
-        loop {
-            self.admit_write()?;
-            self.settle_all(&session.participant.pin())?;
-            self.recycle_all();
-            if self.heap.free_blocks() >= blocks {
-                return Ok(());
-            }
-            let step = if hopeless { Step::Fruitless } else { self.reclaim_some(percent)? };
-            hopeless = step == Step::Fruitless;
-            let waits = self.reclaimer.retired.load(Ordering::Acquire) > 0;
-            if step != Step::Done && !(waits && patience.lasts()) {
-                return Err(error);
-            }
-        }
-    }
-
-    /// Reclaims until an unused chunk at the end makes a zone for the index, or returns `error`. The caller
-    /// is not pinned.
-    #[cold]
-    pub(super) fn make_index_space(&self, session: &mut SlotSession, error: Error) -> Result<(), Error> {
-        self.end(session);
-        for _ in 0..self.heap.blocks() {
-            self.admit_write()?;
-            self.recycle_all();
-            self.heap.release_tail();
-            if self.index.make_room(1).is_ok() {
-                return Ok(());
-            }
-            if self.reclaim_some(LEAST_PERCENT)? != Step::Done {
-                break;
-            }
-        }
-        Err(error)
+        let participant = self.epochs.register();
+        let mut search = Search { wanted, percent, hopeless: false, participant };
+        room::make_room(self, &mut search, error)
     }
 
     /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to
     /// move.
     pub(super) fn reclaim_all(&self) -> Result<(u64, u64), Error> {
-        self.admit_write()?;
+        self.admission.admit()?;
         let before = self.reclaimer.done();
         self.settle_all(&self.epochs.register().pin())?;
         // Each freed block has moved its records to another; so this ends.
         for _ in 0..self.heap.blocks() {
-            if self.reclaim_some(self.heap.settings().reclaim_percent)? != Step::Done {
+            if self.reclaim_some(self.heap.settings().reclaim_percent)? != Outcome::Done {
                 break;
             }
         }
@@ -338,7 +381,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.heap.leave(std::mem::replace(&mut work.cleaner, self.heap.cleaner(0)));
         self.heap.leave_last_resort();
         drop(work);
-        while self.reclaim_some(100)? == Step::Done {}
+        while self.reclaim_some(100)? == Outcome::Done {}
         self.heap.settle_unused();
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! for the others.
 
 use super::late::{Earlier, Seen};
-use super::reclaim::LEAST_PERCENT;
+use super::reclaim::{LEAST_PERCENT, Wanted};
 use super::{SlotSession, SlotSpine};
 use crate::engine::{Decide, Decision};
 use crate::types::change::{Entry, Expiry};
@@ -190,9 +190,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             // A writer that waits for this key is not pinned, so it does not keep blocks from reuse as a
             // reader does.
             Failure::Error(error) if error.kind() == ErrorKind::Room => {
-                self.make_space_or(error, session, blocks, LEAST_PERCENT)
+                self.make_space_or(error, session, Wanted::Blocks(blocks), LEAST_PERCENT)
             }
-            Failure::NoRoomInIndex(error) => self.make_index_space(session, error),
+            Failure::NoRoomInIndex(error) => {
+                self.make_space_or(error, session, Wanted::IndexZone, LEAST_PERCENT)
+            }
             Failure::Error(error) => Err(error),
         }
     }

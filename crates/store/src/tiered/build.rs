@@ -18,6 +18,7 @@ use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
 use crate::walk::STRIPES;
+use crate::walk::room::Room;
 use quipu_parts::commit::Stripes;
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::epoch::Collector;
@@ -166,7 +167,7 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
             epochs,
             admission: Arc::default(),
             reserve,
-            low_water,
+            room: Room::new(low_water.into(), site.options.wait_for_room),
             reserve_of_moves,
             verify_reads: site.options.verify_reads,
             granted: testing.granted,

@@ -6,13 +6,16 @@ use super::checkpoint;
 use super::client::TieredClient;
 use super::salvage;
 use crate::background::{Admission, Bell, Job, Steps};
+use crate::engine::holder;
 use crate::engine::{Engine, InPlace};
 use crate::types::error::Error;
 use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
 use crate::types::table::{Table, TableId, TableStats};
 use crate::walk::cleaner;
+use crate::walk::room;
 use quipu_medium::Node;
+use quipu_parts::epoch::What;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::chain::Held;
 use quipu_parts::index::{Imaged, InOrder, Index};
@@ -85,7 +88,7 @@ impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
     }
 
     fn snapshot(&self) -> Result<Snapshot, Error> {
-        Ok(self.snapshots.take(|| self.log.visible()))
+        Ok(self.snapshots.take(holder::here(self.region(), What::Snapshot), || self.log.visible()))
     }
 
     fn activity(&self) -> Activity {
@@ -117,6 +120,8 @@ impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
             reserved_bytes: u64::from(self.reserve) * zone,
             free_bytes: u64::from(free.saturating_sub(self.reserve)) * zone,
             segments: u64::from(space.zone_count().saturating_sub(self.reserve)),
+            open_segments: self.log.memtables().iter().filter(|memtable| memtable.end().is_none()).count()
+                as u64,
             segment_bytes: zone,
             record_bytes: bytes,
             garbage_bytes: bytes.saturating_sub(held.bytes_of(live)),
@@ -146,7 +151,7 @@ impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
         stats.index_bytes += self.gone.bytes();
         stats.dumped_bytes = self.dumper.dumped_bytes();
         (stats.paced_writes, stats.paced_ms) = self.dumper.pace.paused();
-        self.rewriter.stalls.counted_in(stats)
+        room::counted_in(self, stats)
     }
 
     fn compact(&self) -> Result<(u64, u64), Error> {

@@ -52,6 +52,7 @@ pub use checkpoint::checkpoint_tables;
 use crate::background::Admission;
 use crate::options::{Granted, Merging};
 use crate::types::error::Error;
+use crate::walk::room::Room;
 use compact::Compactor;
 use dump::Dumper;
 use pairing::Pairing;
@@ -87,8 +88,7 @@ pub(crate) struct Tiers<I: InOrder> {
     admission: Arc<Admission>,
     /// Zones that puts leave free.
     reserve: u32,
-    /// Free zones below which room is made ahead of need.
-    low_water: u32,
+    room: Room,
     /// Zones that deletions leave free: a memtable can be rewritten in them.
     reserve_of_moves: u32,
     verify_reads: bool,

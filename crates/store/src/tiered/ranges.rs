@@ -163,7 +163,7 @@ impl<I: InOrder> Tiers<I> {
     ) -> Result<(), Error> {
         let versions = &table.view(guard).active.versions;
         let (mut scan, mut keys) = (versions.scan_from(&[]), Vec::with_capacity(AT_ONCE));
-        let horizon = Horizon { visible: u64::MAX, snapshots: Vec::new() };
+        let horizon = Horizon::new(u64::MAX, []);
         let number_of = |reference| self.told_number(guard, reference);
         while versions.index().next_in_order(guard, &mut scan, AT_ONCE, |key, _| {
             keys.push(key.to_vec());

@@ -229,7 +229,7 @@ impl<I: InOrder> Tiers<I> {
         let key = self.key(bytes);
         let _stripe = self.lock(key.hash);
         // Nobody reads yet, so the newest version of each key is enough.
-        let horizon = Horizon { visible: u64::MAX, snapshots: Vec::new() };
+        let horizon = Horizon::new(u64::MAX, []);
         let number_of = |reference| self.told_number(guard, reference);
         let versions = &table.view(guard).active.versions;
         let superseded = versions.insert((guard, key, None), version, &horizon, retired, number_of);

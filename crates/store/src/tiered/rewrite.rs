@@ -2,14 +2,19 @@
 //!
 //! 1. Its records are looked at, some at a time, with the stripes of their keys held. One that is the newest
 //!    of its key is written anew, as any write is; the others are left.
-//! 2. When the copies are visible, older versions of their keys are purged. If a snapshot needs one that
-//!    stands in the memtable, it stays for now.
+//! 2. When the copies are visible, older versions of their keys are purged.
 //! 3. When all guards have dropped under which a record of it could be found, it is released: the anchor
 //!    first, then its object, then its zones.
 //!
 //! *Nothing that was superseded comes back.* For each key, the newest record stays in some memtable. A
 //! tombstone is left behind only if its memtable is the oldest of its table that is not released, so that no
 //! older record of the key is anywhere. An expired value is written anew as a tombstone, or left likewise.
+//!
+//! *A snapshot delays a release, and stops nothing for good.* A copy has a number above all snapshots of its
+//! time, which still look at the record itself. So the memtable is *kept* until the oldest snapshot is behind
+//! the copies, and gone over once more. Snapshots that are taken meanwhile see the copies. A record that is
+//! superseded already, and that a snapshot needs, gives nothing back by a copy: such a memtable is left until
+//! the snapshots of that moment have gone.
 //!
 //! *Copies have numbers of their own.* They are the newest records of their keys, which nobody else writes
 //! meanwhile. So a crash finds a prefix of all writes, and copies change nothing in it.
@@ -25,7 +30,7 @@ use super::{Tiers, Writer};
 use crate::background::Bell;
 use crate::options::Merging;
 use crate::types::error::Error;
-use crate::types::stats::StallCounts;
+use crate::walk::room;
 use quipu_medium::LINE;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Reference;
@@ -40,7 +45,7 @@ use quipu_parts::versions::Versions;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Records that are written anew as one item.
 const BATCH: usize = 64;
@@ -56,10 +61,11 @@ pub(super) struct Rewriter {
     ripe: Arc<SpinLock<Vec<Arc<Memtable>>>>,
     /// Memtables that nobody finds any more, and that are not released, by their numbers.
     retired: SpinLock<Vec<u64>>,
+    /// Memtables that snapshots keep from being rewritten or released.
+    held: Arc<AtomicU64>,
     pub(super) bell: Arc<Bell>,
-    pub(super) stalls: StallCounts,
-    /// Free zones at which a writer found nothing to rewrite; `u32::MAX` if it found something.
-    pub(super) nothing_at: AtomicU32,
+    /// Free zones at which a writer found nothing to rewrite; `u64::MAX` if it found something.
+    pub(super) nothing_at: AtomicU64,
     moved_bytes: AtomicU64,
     moved_records: AtomicU64,
     freed_zones: AtomicU64,
@@ -71,14 +77,18 @@ pub(super) struct Worker {
     pub(super) writer: Writer,
     victim: Option<Victim>,
     pub(super) sweep: Sweep,
-    /// Memtables that are needed, by their numbers, each with the newest snapshot of that moment.
-    needed: Vec<(u64, u64)>,
+    /// Memtables that snapshots hold, each with the number from which on a snapshot needs nothing of it.
+    held: Vec<(Arc<Memtable>, u64)>,
+    /// How many these are.
+    held_count: Arc<AtomicU64>,
 }
 
 impl Worker {
     /// Leaves a table, which is about to be dropped.
     pub(super) fn leave(&mut self, subtable: u64) {
         self.victim.take_if(|victim| victim.memtable.subtable() == subtable);
+        self.held.retain(|(memtable, _)| memtable.subtable() != subtable);
+        self.held_count.store(self.held.len() as u64, Ordering::Release);
     }
 }
 
@@ -93,6 +103,19 @@ struct Victim {
     memtable: Arc<Memtable>,
     records: Vec<Reference>,
     next: usize,
+    /// Whether a snapshot needs one of those before the next.
+    is_shown: bool,
+}
+
+/// What has become of some records of a memtable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rewritten {
+    /// Nothing of them is needed any more.
+    Gone,
+    /// Those that count have been copied, and snapshots look at the records themselves.
+    Shown,
+    /// Snapshots need one that is superseded.
+    Needed,
 }
 
 /// The memtables that a step may look for.
@@ -115,15 +138,16 @@ pub(super) struct Done {
 impl Rewriter {
     pub(super) fn new(epochs: &Collector) -> Rewriter {
         let (participant, writer) = (epochs.register(), Writer::default());
-        let needed = Vec::new();
-        let worker = Worker { participant, writer, victim: None, sweep: Sweep::default(), needed };
+        let (held, held_count) = (Vec::new(), Arc::<AtomicU64>::default());
+        let (victim, sweep) = (None, Sweep::default());
+        let worker = Worker { participant, writer, victim, sweep, held, held_count: held_count.clone() };
         Rewriter {
             worker: SpinLock::new(worker),
             ripe: Arc::default(),
             retired: SpinLock::default(),
+            held: held_count,
             bell: Arc::default(),
-            stalls: StallCounts::default(),
-            nothing_at: AtomicU32::new(u32::MAX),
+            nothing_at: AtomicU64::new(u64::MAX),
             moved_bytes: AtomicU64::new(0),
             moved_records: AtomicU64::new(0),
             freed_zones: AtomicU64::new(0),
@@ -145,6 +169,11 @@ impl Rewriter {
         !self.retired.lock().is_empty()
     }
 
+    /// Whether snapshots hold a memtable.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Acquire) != 0
+    }
+
     /// Memtables that nobody finds any more, and that are not released, by their numbers.
     pub(super) fn retired(&self) -> Vec<u64> {
         self.retired.lock().clone()
@@ -164,41 +193,48 @@ impl<I: InOrder> Tiers<I> {
     /// Rewrites the next few records of a memtable that meets the demand. `false` if there is none.
     pub(super) fn rewrite_step(&self, demand: &Demand) -> Result<bool, Error> {
         let mut worker = self.rewriter.worker.lock();
+        room::begins_step(self.region());
         self.release_ripe(&worker.participant);
         // Swept records are garbage that the choice of a memtable knows of.
         if self.sweep_step(&mut worker)? {
             return Ok(true);
         }
-        let Worker { participant, writer, victim, needed, .. } = &mut *worker;
-        let Some(at_work) = victim else {
-            *victim = self.begin(&participant.pin(), demand, needed)?;
+        let Worker { participant, writer, victim, held, .. } = &mut *worker;
+        let Some(mut at_work) = victim.take() else {
+            *victim = self.begin(&participant.pin(), demand, held)?;
             return Ok(victim.is_some());
         };
         let guard = participant.pin();
         let end = at_work.records.len().min(at_work.next + BATCH);
         let batch = &at_work.records[at_work.next..end];
-        let outcome = self.rewrite(&guard, writer, &at_work.memtable, batch);
-        let may_go = match outcome {
-            Ok(may_go) => may_go,
-            Err(error) => {
-                *victim = None;
-                return Err(error);
+        match self.rewrite(&guard, writer, &at_work.memtable, batch)? {
+            Rewritten::Gone => {}
+            Rewritten::Shown => at_work.is_shown = true,
+            Rewritten::Needed => {
+                let newest = writer.horizon.snapshots.last().map_or(0, |newest| newest + 1);
+                self.hold(held, at_work.memtable, newest);
+                return Ok(true);
             }
-        };
-        if !may_go {
-            let newest = writer.horizon.snapshots.last().copied().unwrap_or_default();
-            needed.push((at_work.memtable.number(), newest));
-            *victim = None;
-            return Ok(true);
         }
         at_work.next = end;
-        if end == at_work.records.len() {
-            let memtable = at_work.memtable.clone();
-            *victim = None;
-            writer.retired.defer(&guard);
-            self.retire(&guard, memtable);
+        if end < at_work.records.len() {
+            *victim = Some(at_work);
+            return Ok(true);
+        }
+        writer.retired.defer(&guard);
+        if at_work.is_shown {
+            // All copies are visible.
+            self.hold(held, at_work.memtable, self.log.visible());
+        } else {
+            self.retire(&guard, at_work.memtable);
         }
         Ok(true)
+    }
+
+    /// Leaves a memtable until no snapshot before this number is there.
+    fn hold(&self, held: &mut Vec<(Arc<Memtable>, u64)>, memtable: Arc<Memtable>, until: u64) {
+        held.push((memtable, until));
+        self.rewriter.held.store(held.len() as u64, Ordering::Release);
     }
 
     /// Releases memtables that nobody reads any more.
@@ -250,19 +286,23 @@ impl<I: InOrder> Tiers<I> {
         &self,
         guard: &Guard<'_>,
         demand: &Demand,
-        needed: &mut Vec<(u64, u64)>,
+        held: &mut Vec<(Arc<Memtable>, u64)>,
     ) -> Result<Option<Victim>, Error> {
         // A copy would get a number above that of a newer record in another layer.
         if self.merging != Merging::Direct {
             return Ok(None);
         }
-        // As long as a snapshot of that moment is there.
         let oldest = self.snapshots.oldest();
-        needed.retain(|(_, newest)| oldest.is_some_and(|oldest| oldest <= *newest));
+        let is_free = |until: u64| oldest.is_none_or(|oldest| oldest >= until);
+        if let Some(at) = held.iter().position(|(_, until)| is_free(*until)) {
+            let (memtable, _) = held.swap_remove(at);
+            self.rewriter.held.store(held.len() as u64, Ordering::Release);
+            return self.victim(memtable).map(Some);
+        }
         self.log.end_full();
         let (memtables, retired) = (self.log.memtables(), self.rewriter.retired.lock().clone());
-        let is_needed = |number| needed.iter().any(|(needed, _)| *needed == number);
-        let is_left = |number| retired.contains(&number) || is_needed(number);
+        let is_held = |number| held.iter().any(|(memtable, _)| memtable.number() == number);
+        let is_left = |number| retired.contains(&number) || is_held(number);
         // Of each table the oldest memtable, and the number above which those of its active layer are.
         let (mut oldest_of, mut above) = (HashMap::new(), HashMap::new());
         for memtable in &memtables {
@@ -284,29 +324,26 @@ impl<I: InOrder> Tiers<I> {
             })
             .filter_map(|(at, memtable)| {
                 let is_oldest = oldest_of.get(&memtable.subtable()) == Some(&memtable.number());
-                self.candidate(at, memtable, is_oldest, oldest.is_some())
+                self.candidate(at, memtable, is_oldest)
             })
             .collect();
         let Some(chosen) = choose(&candidates, demand.least, demand.numbers.clone()) else { return Ok(None) };
         // The run begins, durably, before anything changes: the memtable may be released without a copy.
         self.log.heap().clock().begin(self.log.heap().space());
-        let memtable = memtables[chosen.at].clone();
-        let end = memtable.end().expect("a candidate has ended");
+        self.victim(memtables[chosen.at].clone()).map(Some)
+    }
+
+    /// A memtable that has ended, with its records.
+    fn victim(&self, memtable: Arc<Memtable>) -> Result<Victim, Error> {
+        let end = memtable.end().expect("it has ended");
         let mut records = Vec::new();
         // SAFETY: it has ended, and nobody but this worker retires it.
         unsafe { self.log.heap().records(&memtable, end, |record| records.push(record.reference)) }?;
-        Ok(Some(Victim { memtable, records, next: 0 }))
+        Ok(Victim { memtable, records, next: 0, is_shown: false })
     }
 
-    /// A memtable that has ended, as a candidate: unless a snapshot needs what it has of live records, or
-    /// there is no room for their copies.
-    fn candidate(
-        &self,
-        at: usize,
-        memtable: &Memtable,
-        is_oldest: bool,
-        has_snapshot: bool,
-    ) -> Option<Candidate> {
+    /// A memtable that has ended, as a candidate: unless there is no room for copies of its live records.
+    fn candidate(&self, at: usize, memtable: &Memtable, is_oldest: bool) -> Option<Candidate> {
         let (end, heap, zones) = (memtable.end()?, self.log.heap(), memtable.zones());
         let zone_size = heap.space().zone_size();
         let capacity = zones.len() as u64 * zone_size;
@@ -316,7 +353,7 @@ impl<I: InOrder> Tiers<I> {
         // Copies share headers and last lines, and leave a little at the ends of zones.
         let packed = held.bytes_of(stays) + stays.div_ceil(BATCH as u64) * (CHUNK_HEADER + LINE);
         let packed = packed + packed / ENDS;
-        if stays > 0 && (has_snapshot || packed > u64::from(heap.space().free_zones()) * zone_size) {
+        if stays > 0 && packed > u64::from(heap.space().free_zones()) * zone_size {
             return None;
         }
         let gone = held.bytes.saturating_sub(packed);
@@ -335,17 +372,17 @@ impl<I: InOrder> Tiers<I> {
         is_alone && own.map(|other| other.number()).min() == Some(memtable.number())
     }
 
-    /// Writes those of some records of a memtable anew that count. `false` if a snapshot needs one of them.
+    /// Writes those of some records of a memtable anew that count.
     fn rewrite(
         &self,
         guard: &Guard<'_>,
         writer: &mut Writer,
         memtable: &Memtable,
         batch: &[Reference],
-    ) -> Result<bool, Error> {
+    ) -> Result<Rewritten, Error> {
         let tables = self.tables.all();
         let named = |table: &&Arc<Table<I>>| table.subtable.created == memtable.subtable();
-        let Some(table) = tables.iter().find(named) else { return Ok(true) };
+        let Some(table) = tables.iter().find(named) else { return Ok(Rewritten::Gone) };
         let is_oldest = self.is_oldest(table.view(guard), memtable);
         // SAFETY: the memtable is not released before this worker retires it.
         let record = |reference: &Reference| unsafe { self.log.heap().record(*reference) };
@@ -354,7 +391,7 @@ impl<I: InOrder> Tiers<I> {
         writer.item.clear();
         self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);
         let longest = self.log.heap().space().zone_size() / ENDS;
-        let shown_from = writer.horizon.snapshots.last().copied();
+        let oldest = writer.horizon.snapshots.first().copied();
         let (mut may_go, mut bytes, mut copies) = (true, 0, Vec::new());
         let is_released_anyway = twin!(NeededReleased);
         for record in &records {
@@ -379,17 +416,17 @@ impl<I: InOrder> Tiers<I> {
                 };
                 is_newest = versions.first().is_some_and(|newest| is_here(newest) && !is_deleted(newest));
                 let hides_nothing = is_oldest || twin!(TombstoneDroppedEarly);
-                is_left = is_newest && deletes && hides_nothing && versions.len() == 1;
-                // A copy does not free what a snapshot shows.
-                let is_shown = shown_from.is_some_and(|newest| newest >= versions[0].number);
-                may_go = is_left || is_newest && !is_shown || !versions.iter().any(is_here);
+                // One that is younger than a snapshot shows that the key has changed since.
+                let is_old = oldest.is_none_or(|oldest| record.version <= oldest);
+                is_left = is_newest && deletes && hides_nothing && versions.len() == 1 && is_old;
+                may_go = is_newest || !versions.iter().any(is_here);
                 may_go |= is_released_anyway;
                 if is_left {
                     versions.clear();
                 }
             })?;
             if !may_go {
-                return Ok(false);
+                return Ok(Rewritten::Needed);
             }
             if is_left {
                 self.note_dead(&Version::new(
@@ -424,7 +461,7 @@ impl<I: InOrder> Tiers<I> {
         drop(stripes);
         self.rewriter.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.rewriter.moved_records.fetch_add(copies.len() as u64, Ordering::Relaxed);
-        Ok(may_go)
+        Ok(if may_go { Rewritten::Gone } else { Rewritten::Shown })
     }
 
     /// Writes the copies that the writer has, and waits until they are visible.

@@ -4,15 +4,15 @@
 use super::rewrite::Demand;
 use super::write::Purpose;
 use super::{Session, Tiers, Writer};
-use crate::background::Progress;
+use crate::background::{Admission, Progress};
 use crate::options::Merging;
 use crate::types::error::{Error, ErrorKind};
-use crate::walk::patience::Patience;
-use quipu_medium::MediumError;
+use crate::walk::room::{self, Cleans, Room, Step};
+use quipu_medium::{MediumError, Region};
+use quipu_parts::epoch::Holder;
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::InOrder;
 use quipu_parts::runs::Compact;
-use quipu_parts::twin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -23,17 +23,22 @@ const LEAST_AHEAD: u64 = 4;
 /// If there are levels: a dump gives all back, and writes each record once more, to a slower place.
 const LEAST_BEFORE_DUMPS: u64 = 2;
 
-/// Microseconds between two looks at room that another thread makes by a dump.
-const BY_ANOTHER: u64 = 500;
-
-/// The search of a deletion that found the disk full, for memtables to rewrite.
-pub(super) struct StorageSearch<'s> {
-    /// Memtables with lower numbers.
+/// The search of a write that found no room.
+pub(crate) struct Search {
+    purpose: Purpose,
+    /// Memtables that are younger than the search are not rewritten: its own copies give nothing back.
     older_than: u64,
+    /// The [turnover](Cleans::turnover) when it began.
+    turnover: u64,
     has_sealed: bool,
-    /// Zones that anybody had freed by rewriting when this began.
-    freed: u64,
-    patience: Patience<'s>,
+    /// On a full disk: the free zones when this began, and whether a step was taken since. One that is given
+    /// back keeps its storage, and the copies leave room behind them.
+    storage: Option<Storage>,
+}
+
+struct Storage {
+    free: u32,
+    has_stepped: bool,
 }
 
 /// The outcome of a step of dumps.
@@ -46,7 +51,127 @@ pub(super) enum Dumped {
     ByAnother,
 }
 
+impl<I: InOrder> Cleans for Tiers<I> {
+    type Search = Search;
+
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    fn region(&self) -> &Region {
+        self.log.heap().region()
+    }
+
+    fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
+    fn left(&self) -> u64 {
+        self.log.heap().space().free_zones().into()
+    }
+
+    fn call(&self) -> bool {
+        self.rewriter.bell.ring()
+    }
+
+    fn tend(&self) {
+        // Its error fails no write.
+        let _ = self.merge_some();
+    }
+
+    fn step_ahead(&self, left: u64) -> Result<Step, Error> {
+        // The search for a memtable looks at all of them: in vain, until zones have come or gone.
+        if self.rewriter.nothing_at.load(Ordering::Relaxed) == left {
+            return Ok(Step::Nothing);
+        }
+        let stepped = self.rewrite_some(&self.demand(self.least_ahead()));
+        let nothing_at = if matches!(stepped, Ok(Step::Taken)) { u64::MAX } else { left };
+        self.rewriter.nothing_at.store(nothing_at, Ordering::Relaxed);
+        stepped
+    }
+
+    fn has_room(&self, search: &Search) -> bool {
+        let free = self.log.heap().space().free_zones();
+        match &search.storage {
+            None => free > self.leaves(search.purpose),
+            Some(before) => before.has_stepped || free > before.free,
+        }
+    }
+
+    fn step(&self, search: &mut Search) -> Result<Step, Error> {
+        let is_before_dumps = self.dumper.is_there() && search.storage.is_none();
+        let least = if is_before_dumps { LEAST_BEFORE_DUMPS } else { LEAST };
+        // A dump needs no room.
+        let stepped = self.rewrite_some(&Demand { least, numbers: 0..search.older_than });
+        let stepped = stepped.or_else(|error| room(error).map(|()| Step::Nothing))?;
+        if stepped == Step::Taken {
+            search.storage.iter_mut().for_each(|before| before.has_stepped = true);
+            return Ok(stepped);
+        }
+        if !search.has_sealed || search.storage.is_some() {
+            return Ok(Step::Nothing);
+        }
+        Ok(match self.dump_step()? {
+            Dumped::Some => Step::Taken,
+            Dumped::Nothing => Step::Nothing,
+            // It takes long.
+            Dumped::ByAnother => Step::ByAnother,
+        })
+    }
+
+    fn widen(&self, search: &mut Search) -> Result<bool, Error> {
+        if std::mem::replace(&mut search.has_sealed, true) {
+            return Ok(false);
+        }
+        self.seal_superseded()?;
+        Ok(true)
+    }
+
+    fn renew(&self, search: &mut Search) -> Result<(), Error> {
+        // Others have moved records to younger memtables, and have taken the room.
+        search.older_than = self.log.heap().clock().draw(self.log.heap().space());
+        (search.turnover, search.has_sealed) = (self.turnover(), false);
+        Ok(())
+    }
+
+    fn turnover(&self) -> u64 {
+        self.log.heap().takes()
+    }
+
+    fn has_retired(&self) -> bool {
+        self.release_all_ripe();
+        self.rewriter.waits() || self.rewriter.is_held()
+    }
+
+    fn freed(&self) -> u64 {
+        self.rewriter.done().zones
+    }
+
+    fn others_work(&self, _search: &Search) -> bool {
+        // A step waits for the one before it.
+        false
+    }
+
+    fn holder(&self) -> Option<Holder> {
+        let holders = self.epochs.oldest_holder().into_iter().chain(self.snapshots.oldest_holder());
+        holders.min_by_key(|holder| holder.since)
+    }
+
+    fn shortage(&self, _search: &Search) -> Error {
+        self.full()
+    }
+}
+
 impl<I: InOrder> Tiers<I> {
+    fn rewrite_some(&self, demand: &Demand) -> Result<Step, Error> {
+        Ok(if self.rewrite_step(demand)? { Step::Taken } else { Step::Nothing })
+    }
+
+    /// For every memtable that gives back one part in so many.
+    fn demand(&self, least: u64) -> Demand {
+        Demand { least, numbers: 0..u64::MAX }
+    }
+
     /// Zones that a write leaves free.
     #[inline]
     pub(super) fn leaves(&self, purpose: Purpose) -> u32 {
@@ -76,7 +201,7 @@ impl<I: InOrder> Tiers<I> {
     pub(super) fn relieve(&self, session: &mut Session<I>) -> Result<(), Error> {
         self.admission.admit()?;
         let left = self.log.heap().space().free_zones();
-        if left < self.low_water {
+        if u64::from(left) < self.room.low_water {
             self.relieve_some(left, &mut session.writer);
         }
         Ok(())
@@ -85,33 +210,24 @@ impl<I: InOrder> Tiers<I> {
     /// Takes a step of the cleaner's work. Its error fails no write: the write meets its own errors.
     #[cold]
     fn relieve_some(&self, left: u32, writer: &mut Writer) {
-        let has_cleaner = self.rewriter.bell.ring();
-        if !has_cleaner {
-            let _ = self.merge_some();
-        }
-        if self.dumper.is_there() {
-            if self.dumper.bell.ring() {
-                let all = self.log.heap().space().zone_count() - self.reserve;
-                let used = all.saturating_sub(left.saturating_sub(self.reserve));
-                // Of the last write.
-                writer.unpaced += writer.item.len();
-                return self.dumper.pace.keep(self.region(), &mut writer.unpaced, used, all);
-            }
-            if !self.dumper.has_failed(self.region().ticks()) {
-                let _ = self.dump_step();
-            }
-            let _ = self.compact_step(Compact::Due);
+        if !self.dumper.is_there() {
+            let _ = room::help(self, left.into());
             return;
         }
-        let is_due = !has_cleaner || left <= self.reserve;
-        // The search for a memtable looks at all of them: in vain, until zones have come or gone.
-        if !is_due || self.rewriter.nothing_at.load(Ordering::Relaxed) == left {
-            return;
+        if !self.call() {
+            self.tend();
         }
-        self.rewriter.stalls.note_help();
-        let has_worked = self.rewrite_step(&Demand { least: self.least_ahead(), numbers: 0..u64::MAX });
-        let nothing_at = if matches!(has_worked, Ok(true)) { u32::MAX } else { left };
-        self.rewriter.nothing_at.store(nothing_at, Ordering::Relaxed);
+        if self.dumper.bell.ring() {
+            let all = self.log.heap().space().zone_count() - self.reserve;
+            let used = all.saturating_sub(left.saturating_sub(self.reserve));
+            // Of the last write.
+            writer.unpaced += writer.item.len();
+            return self.dumper.pace.keep(self.region(), &mut writer.unpaced, used, all);
+        }
+        if !self.dumper.has_failed(self.region().ticks()) {
+            let _ = self.dump_step();
+        }
+        let _ = self.compact_step(Compact::Due);
     }
 
     /// The part, as a divisor, that a memtable gives back which is rewritten ahead of need.
@@ -121,19 +237,18 @@ impl<I: InOrder> Tiers<I> {
 
     /// Dumps a table, if that is due, and if no memtable gives back half of itself.
     pub(super) fn dump_step(&self) -> Result<Dumped, Error> {
-        let left = self.log.heap().space().free_zones();
-        if !self.dumper.is_there() || left >= self.low_water {
+        if !self.dumper.is_there() || self.left() >= self.room.low_water {
             return Ok(Dumped::Nothing);
         }
         let Some(dumping) = self.dumper.try_lock() else { return Ok(Dumped::ByAnother) };
         if self.rewriter.waits() {
             // Readers who keep memtables keep those of a further dump as well.
             self.release_all_ripe();
-            if self.log.heap().space().free_zones() + self.zones_to_come() >= self.low_water {
+            if self.left() + u64::from(self.zones_to_come()) >= self.room.low_water {
                 return Ok(Dumped::Nothing);
             }
         }
-        let demand = Demand { least: LEAST_BEFORE_DUMPS, numbers: 0..u64::MAX };
+        let demand = self.demand(LEAST_BEFORE_DUMPS);
         // A dump needs no room.
         if self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))? {
             return Ok(Dumped::Some);
@@ -173,135 +288,59 @@ impl<I: InOrder> Tiers<I> {
         }
     }
 
-    /// Lets a write that met this error go on, or returns it. The caller holds no lock.
+    /// Makes room for a write that met this error. The search is that of the write, from its first error on.
+    /// The caller holds no lock.
+    ///
+    /// # Errors
+    /// As for [`room::make_room`].
     #[cold]
-    pub(super) fn find_room<'s>(
-        &'s self,
+    pub(super) fn find_room(
+        &self,
         session: &mut Session<I>,
         purpose: Purpose,
-        search: &mut Option<StorageSearch<'s>>,
+        search: &mut Option<Search>,
         error: Error,
     ) -> Result<(), Error> {
-        match error {
-            Error::PoolFull { .. } => self.make_room(session, purpose, error),
+        let space = self.log.heap().space();
+        let storage = match error {
+            Error::PoolFull { .. } => None,
             // A put that made room on a full disk would take what deletions need.
             Error::Medium(MediumError::DiskFull { .. }) if purpose == Purpose::Delete => {
-                self.win_storage_back(session, search, error)
+                Some(Storage { free: space.free_zones(), has_stepped: false })
             }
-            error => Err(error),
-        }
-    }
-
-    /// Makes room for a write that met this error, or returns it. The caller holds no lock.
-    ///
-    /// No memtable is rewritten that is younger than the call: copies of this call give nothing back.
-    #[cold]
-    fn make_room(&self, session: &mut Session<I>, purpose: Purpose, error: Error) -> Result<(), Error> {
-        self.rewriter.stalls.waiting(self.region(), || {
-            self.end(session);
-            let space = self.log.heap().space();
-            let least = if self.dumper.is_there() { LEAST_BEFORE_DUMPS } else { LEAST };
-            let demand = Demand { least, numbers: 0..self.log.heap().clock().draw(space) };
-            let (mut patience, mut has_sealed) = (Patience::new(self.region()), false);
-            loop {
-                self.release_all_ripe();
-                if space.free_zones() > self.leaves(purpose) {
-                    return Ok(());
-                }
-                let has_worked = self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))?;
-                if !has_worked && !has_sealed {
-                    has_sealed = true;
-                    self.seal_superseded()?;
-                    continue;
-                }
-                match if has_worked { Dumped::Nothing } else { self.dump_step()? } {
-                    Dumped::Nothing => {}
-                    dumped => {
-                        patience.renew();
-                        if let Dumped::ByAnother = dumped {
-                            // It takes long, and needs the processor.
-                            self.region().pause(BY_ANOTHER);
-                        }
-                        continue;
-                    }
-                }
-                // Readers that were here when the last memtable was rewritten will soon have left.
-                let goes_on = has_worked || self.rewriter.waits() && patience.lasts();
-                if !goes_on {
-                    // Another thread may have made room since the look at it.
-                    self.release_all_ripe();
-                    return if space.free_zones() > self.leaves(purpose) { Ok(()) } else { Err(error) };
-                }
-            }
-        })
-    }
-
-    /// On a full disk, takes a step of rewriting memtables that are older than a deletion that met this.
-    /// One that is given back keeps its storage, and the copies leave room behind them. Returns the error if
-    /// no memtable gives anything back. The caller holds no lock.
-    #[cold]
-    fn win_storage_back<'s>(
-        &'s self,
-        session: &mut Session<I>,
-        search: &mut Option<StorageSearch<'s>>,
-        error: Error,
-    ) -> Result<(), Error> {
-        self.rewriter.stalls.waiting(self.region(), || {
-            self.end(session);
-            let space = self.log.heap().space();
-            let begin = || StorageSearch {
-                older_than: self.log.heap().clock().draw(space),
+            error => return Err(error),
+        };
+        self.end(session);
+        // On a full disk each step lets the write try again, and these steps come to an end.
+        let goes_on = |search: &Search| search.turnover == self.turnover() && storage.is_some();
+        if !search.as_ref().is_some_and(goes_on) {
+            let older_than = self.log.heap().clock().draw(space);
+            *search = Some(Search {
+                purpose,
+                older_than,
+                turnover: self.turnover(),
                 has_sealed: false,
-                freed: self.rewriter.done().zones,
-                patience: Patience::new(self.region()),
-            };
-            let search = search.get_or_insert_with(begin);
-            let free = space.free_zones();
-            loop {
-                let demand = Demand { least: LEAST, numbers: 0..search.older_than };
-                if self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))? {
-                    break;
-                }
-                self.release_all_ripe();
-                if space.free_zones() > free {
-                    break;
-                }
-                if !search.has_sealed {
-                    search.has_sealed = true;
-                    self.seal_superseded()?;
-                } else if !search.patience.lasts() {
-                    return Err(error);
-                } else if self.rewriter.done().zones != search.freed {
-                    // Others have moved records to younger memtables, and have taken the room.
-                    search.older_than = self.log.heap().clock().draw(space);
-                    (search.has_sealed, search.freed) = (false, self.rewriter.done().zones);
-                } else if !self.rewriter.waits() {
-                    return Err(error);
-                }
-                // Readers that were here when the last memtable was rewritten will soon have left.
-            }
-            self.release_all_ripe();
-            Ok(())
-        })
+                storage: None,
+            });
+        }
+        let search = search.as_mut().expect("there is one");
+        search.storage = storage;
+        room::make_room(self, search, error)
     }
 
     /// A piece of the cleaner's work.
     pub(super) fn clean_ahead(&self) -> Progress {
-        assert!(!twin!(CleanerPanics), "a twin of this store");
         self.release_all_ripe();
-        let sweep =
-            |has_merged| if has_merged { Ok(true) } else { self.sweep_step(&mut self.rewriter.worker()) };
-        match self.merge_some().and_then(sweep) {
-            Ok(true) => return Progress::More,
-            Ok(false) => {}
-            Err(_) => return Progress::Stuck,
-        }
-        if self.log.heap().space().free_zones() >= self.low_water {
-            return if self.gone.forget() { Progress::Enough } else { Progress::Stuck };
-        }
-        match self.rewrite_step(&Demand { least: self.least_ahead(), numbers: 0..u64::MAX }) {
-            Ok(true) => Progress::More,
-            Ok(false) | Err(_) => Progress::Stuck,
+        let is_due = || self.left() < self.room.low_water;
+        let progress = room::clean_ahead(self, || {
+            if self.merge_some()? || self.sweep_step(&mut self.rewriter.worker())? {
+                return Ok(Step::Taken);
+            }
+            if is_due() { self.rewrite_some(&self.demand(self.least_ahead())) } else { Ok(Step::Nothing) }
+        });
+        match progress {
+            Progress::Enough if !self.gone.forget() => Progress::Stuck,
+            progress => progress,
         }
     }
 
@@ -320,23 +359,7 @@ impl<I: InOrder> Tiers<I> {
         self.sweep_all()?;
         self.seal_superseded()?;
         let demand = Demand { least: LEAST, numbers: 0..self.log.heap().clock().draw(space) };
-        let mut patience = Patience::new(self.region());
-        loop {
-            match self.rewrite_step(&demand) {
-                Ok(true) => patience.renew(),
-                Ok(false) => break,
-                // Memtables that were rewritten are free when the readers of that time have left.
-                Err(error)
-                    if error.kind() == ErrorKind::Room && self.rewriter.waits() && patience.lasts() =>
-                {
-                    self.release_all_ripe();
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        while self.rewriter.waits() && patience.lasts() {
-            self.release_all_ripe();
-        }
+        room::clean_all(self, || self.rewrite_some(&demand))?;
         let done = self.rewriter.done();
         full.map_or(Ok((done.zones - before.zones, done.bytes - before.bytes)), Err)
     }

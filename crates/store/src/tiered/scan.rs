@@ -7,12 +7,13 @@ use super::merge::{Merge, Sight};
 use super::table::Table;
 use super::view::View;
 use super::{Session, Tiers};
+use crate::engine::holder;
 use crate::engine::{NOW, Removal};
 use crate::types::error::{Error, damaged_at};
 use crate::types::iter::Pair;
 use crate::walk::bounds::{is_above, is_below};
 use quipu_medium::LINE;
-use quipu_parts::epoch::Guard;
+use quipu_parts::epoch::{Guard, What};
 use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::InOrder;
 use quipu_parts::sync::between_looks;
@@ -201,7 +202,8 @@ impl<I: InOrder> Tiers<I> {
             between_looks();
             let now = self.expiry_time();
             between_looks();
-            let snapshot = self.snapshots.take(|| self.log.visible());
+            let holder = holder::here(self.region(), What::Scan);
+            let snapshot = self.snapshots.take(holder, || self.log.visible());
             if snapshot.number() == before || self.expiry_time() == now {
                 return (now, Some(snapshot));
             }

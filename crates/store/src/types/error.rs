@@ -1,11 +1,13 @@
 //! One error type; its [`kind`](Error::kind) says what the caller should do next.
 
+use crate::types::holder::Holder;
 use quipu_medium::MediumError;
 use quipu_parts::commit::Failed;
 use quipu_parts::heap::segments::HeapError;
 use quipu_parts::index::IndexError;
 use quipu_parts::runs::{NameError, RunsError};
 use quipu_parts::space::{Shortage, Space, SpaceError};
+use std::time::Duration;
 
 /// Why a call failed. Nothing was changed unless the variant says so.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +82,19 @@ pub enum Error {
         wanted: u64,
         /// Bytes of free zones, or free blocks, that this write could have used.
         free: u64,
+    },
+    /// There may be room, and somebody held it back for as long as the write
+    /// [waited](crate::Options::wait_for_room). A holder on the write's own thread is not waited for.
+    #[error("{wanted} bytes are wanted, {free} are free, and no more came free in {} s: {holder}", .waited.as_secs_f64())]
+    RoomHeld {
+        /// Bytes that were wanted.
+        wanted: u64,
+        /// Bytes of free zones, or free blocks, that this write could have used.
+        free: u64,
+        /// How long it waited.
+        waited: Duration,
+        /// Who held it back.
+        holder: Box<Holder>,
     },
     /// Records or structures of the pool do not prove themselves; the pool was not changed.
     #[error(
@@ -265,6 +280,7 @@ impl Error {
             | Error::InsideUpdate
             | Error::Option(_) => ErrorKind::Argument,
             Error::PoolFull { .. }
+            | Error::RoomHeld { .. }
             | Error::Medium(MediumError::DiskFull { .. })
             | Error::Levels(RunsError::Full { .. }) => ErrorKind::Room,
             Error::Levels(RunsError::Damaged { .. }) => ErrorKind::Damaged,

@@ -4,6 +4,7 @@ pub(crate) mod batch;
 pub(crate) mod change;
 pub(crate) mod design;
 pub(crate) mod error;
+pub(crate) mod holder;
 pub(crate) mod iter;
 pub(crate) mod part;
 pub(crate) mod reports;

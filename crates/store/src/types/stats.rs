@@ -32,6 +32,8 @@ pub struct Stats {
     /// The most segments that puts may fill: zones beyond the reserve that the index does not use, or
     /// blocks.
     pub segments: u64,
+    /// Segments, or blocks, that are open for records: clients have them, or have left them with room.
+    pub open_segments: u64,
     /// Bytes of a segment; of a block, those for records.
     pub segment_bytes: u64,
     /// Bytes of all records in segments: headers, keys, values, padding. Where the index is in the pool,
@@ -60,6 +62,9 @@ pub struct Stats {
     pub stalled_writes: u64,
     /// How long they waited in total, in milliseconds by the system's clock.
     pub stalled_ms: u64,
+    /// How long somebody has kept overwritten records from being freed, in milliseconds: the oldest guard,
+    /// scan or snapshot. 0 if there is none.
+    pub oldest_hold_ms: u64,
     /// Puts since open that returned because a concurrent put of the key had overwritten them (MPKV section
     /// 3.3).
     pub eliminated_writes: u64,
@@ -109,6 +114,12 @@ impl Stats {
     /// The most bytes that puts may fill.
     pub fn usable_bytes(&self) -> u64 {
         self.segments * self.segment_bytes
+    }
+
+    /// The most bytes that puts may fill while [segments are open](Stats::open_segments). No put fails for
+    /// want of room as long as the live bytes are under nine tenths of these.
+    pub fn fillable_bytes(&self) -> u64 {
+        self.segments.saturating_sub(self.open_segments) * self.segment_bytes
     }
 
     /// Utilization: the share of the [usable bytes](Stats::usable_bytes) that are [live](Stats::live_bytes),

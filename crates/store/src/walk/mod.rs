@@ -6,6 +6,7 @@ pub(crate) mod hot;
 pub(crate) mod in_pool;
 pub(crate) mod patience;
 pub(crate) mod proof;
+pub(crate) mod room;
 
 use crate::background::{Bell, Job, Progress, Steps};
 use crate::engine::Engine;

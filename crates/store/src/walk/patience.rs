@@ -4,45 +4,63 @@
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::sync::Waiter;
 
-/// The longest wait for others before the pool counts as full, in milliseconds, and in turns: this thread may
-/// not be running while others are. A turn of a busy processor may take some milliseconds, so there are few.
-/// A simulated clock stands still, and its turns are short.
-const PATIENCE_MILLISECONDS: u64 = 100;
+/// Turns that a wait has at least: this thread may not be running while others are. A turn of a busy
+/// processor may take some milliseconds, so there are few. A simulated clock stands still, and its turns are
+/// short.
 const LEAST_TURNS: u32 = 256;
 const SIMULATED_TURNS: u32 = 4096;
+
+/// Microseconds of a turn, once others have had the processor for the least turns.
+const REST: u64 = 200;
 
 /// Waiting that ends. It begins with the first turn: the time that work takes before is no waiting.
 pub(crate) struct Patience<'s> {
     region: &'s Region,
+    /// Milliseconds.
+    limit: u64,
     began: Option<u64>,
     turns: u32,
     waiter: Waiter,
 }
 
 impl Patience<'_> {
-    pub(crate) fn new(region: &Region) -> Patience<'_> {
-        Patience { region, began: None, turns: 0, waiter: Waiter::default() }
+    /// Waiting for so many milliseconds.
+    pub(crate) fn new(region: &Region, limit: u64) -> Patience<'_> {
+        Patience { region, limit, began: None, turns: 0, waiter: Waiter::default() }
     }
 
     /// Begins anew, since there was work to do: for a search that cleans nothing that was written since it
     /// began, so that its work ends by itself.
     pub(crate) fn renew(&mut self) {
-        *self = Patience::new(self.region);
+        *self = Patience::new(self.region, self.limit);
+    }
+
+    /// Milliseconds that it has lasted.
+    pub(crate) fn waited(&self) -> u64 {
+        self.began.map_or(0, |began| self.region.ticks().saturating_sub(began))
+    }
+
+    /// Whether others have had the processor for the least turns.
+    pub(crate) fn is_long(&self) -> bool {
+        self.turns >= LEAST_TURNS
     }
 
     /// Waits a turn; `false` if there is none left.
     pub(crate) fn lasts(&mut self) -> bool {
-        self.turns += 1;
+        self.turns = self.turns.saturating_add(1);
+        let is_short = self.turns <= LEAST_TURNS;
         let lasts = match self.region.kind() {
             MediumKind::Sim => self.turns <= SIMULATED_TURNS,
             _ => {
                 let now = self.region.ticks();
                 let passed = now.checked_sub(*self.began.get_or_insert(now));
-                self.turns <= LEAST_TURNS || passed.is_some_and(|passed| passed < PATIENCE_MILLISECONDS)
+                is_short || passed.is_some_and(|passed| passed < self.limit)
             }
         };
-        if lasts {
+        if lasts && (is_short || self.region.kind() == MediumKind::Sim) {
             self.waiter.wait();
+        } else if lasts {
+            self.region.pause(REST);
         }
         lasts
     }
@@ -57,8 +75,8 @@ mod tests {
     #[test]
     fn when_the_time_has_passed_few_turns_are_left() {
         let region = Region::dram(4096, Pages::Ordinary).expect("memory");
-        let mut patience = Patience::new(&region);
-        patience.began = Some(region.ticks() - PATIENCE_MILLISECONDS);
+        let mut patience = Patience::new(&region, 100);
+        patience.began = Some(region.ticks() - 100);
         let turns = std::iter::repeat_with(|| patience.lasts()).take_while(|lasts| *lasts).count();
         assert_eq!(turns, LEAST_TURNS as usize);
     }

@@ -6,4 +6,5 @@ mod guide;
 mod heard;
 mod parts;
 mod refused;
+mod room;
 mod settings;

@@ -15,7 +15,7 @@ use crate::heap::{Clock, Reference};
 use crate::record::{Certifier, LifeKey};
 use crate::space::{ObjectId, ObjectPool, Space, ZoneId};
 use crate::sync::SpinLock;
-use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use quipu_medium::{LINE, Node, Region};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -38,6 +38,8 @@ pub struct ChainHeap {
     /// Zones of a memtable.
     slots: u32,
     usage: Usage,
+    /// Zones that were taken, but not to move records to.
+    takes: AtomicU64,
 }
 
 /// Where zones for writes come from.
@@ -45,7 +47,7 @@ pub struct ChainHeap {
 pub struct Supply {
     /// The node that they are to be on.
     pub node: Option<Node>,
-    /// How many zones of the pool are left free.
+    /// How many zones of the pool are left free: none if records are to be moved there.
     pub leave: u32,
 }
 
@@ -149,7 +151,7 @@ impl ChainHeap {
         let places = u64::from(slots) * space.zone_size() / LINE;
         assert!(places <= u64::from(u32::MAX), "a place has 32 bits");
         let usage = Usage::new(space.zone_count());
-        ChainHeap { space, certifier, clock, pools, slots, usage }
+        ChainHeap { space, certifier, clock, pools, slots, usage, takes: AtomicU64::new(0) }
     }
 
     /// The allocator beneath.
@@ -214,6 +216,11 @@ impl ChainHeap {
         Memtable { object, life, key, subtable, slots, zone_size, zones, end, released }
     }
 
+    /// Counts the zones that were taken, but not to move records to.
+    pub fn takes(&self) -> u64 {
+        self.takes.load(Ordering::Acquire)
+    }
+
     /// Opens a memtable of a subtable, with its first zone.
     ///
     /// # Errors
@@ -267,6 +274,7 @@ impl ChainHeap {
         self.region().write_nt(self.space.zone_offset(zone), header.as_bytes());
         self.region().fence();
         self.space.commit_zone(zone);
+        self.takes.fetch_add(u64::from(supply.leave > 0), Ordering::AcqRel);
         Ok(Spare { memtable: memtable.clone(), slot, zone })
     }
 

@@ -326,6 +326,7 @@ impl<'h> Nlog<'h> {
         }
         self.begin(zone, life_number, nonce);
         space.commit_zone(zone);
+        heap.count_take(purpose);
         let reserved_for = if heap.came_from_reserve(purpose) { purpose } else { Use::Put };
         let next = FIRST_RECORD;
         Ok(Tail { zone, start, life_number, life, next, high_water, limit, reserved_for })

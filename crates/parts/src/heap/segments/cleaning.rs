@@ -84,6 +84,11 @@ impl LogHeap {
         open + self.usage.total().tombstones
     }
 
+    /// Segments that may be appended to.
+    pub fn open_segments(&self) -> u64 {
+        self.lives.open().count() as u64
+    }
+
     /// Takes open segments away from all clients, and seals them. A client that rests for long would keep its
     /// segment from being cleaned, and younger tombstones from being dropped.
     ///

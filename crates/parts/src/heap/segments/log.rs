@@ -59,6 +59,8 @@ pub(super) const SHORTEST_RECORD: u64 = padded(HEADER + 1);
 pub struct Taking<'h> {
     heap: &'h LogHeap,
     is_done: bool,
+    /// To move records.
+    moves: bool,
 }
 
 impl Taking<'_> {
@@ -72,6 +74,7 @@ impl Drop for Taking<'_> {
     fn drop(&mut self) {
         // Counted before `taking` falls, so that no thread misses both.
         self.heap.turnover.fetch_add(u64::from(self.is_done), Ordering::AcqRel);
+        self.heap.takes.fetch_add(u64::from(self.is_done && !self.moves), Ordering::AcqRel);
         self.heap.taking.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -101,6 +104,8 @@ pub struct LogHeap {
     taking: AtomicU32,
     /// See [`LogHeap::turnover`].
     turnover: AtomicU64,
+    /// See [`LogHeap::takes`].
+    takes: AtomicU64,
     /// Segments of the reserve that clients hold at this moment.
     pub(super) lent: AtomicU32,
     /// Segments with lower lives are taken away from their owners; see [`LogHeap::revoke`].
@@ -129,6 +134,7 @@ impl LogHeap {
             opening: AtomicU32::new(0),
             taking: AtomicU32::new(0),
             turnover: AtomicU64::new(0),
+            takes: AtomicU64::new(0),
             lent: AtomicU32::new(0),
             revoked: AtomicU64::new(0),
         }
@@ -225,10 +231,11 @@ impl LogHeap {
         {
             return Ok(());
         }
-        let taking = self.taking();
+        let is_move = matches!(purpose, Use::Move | Use::MoveBeside);
+        let mut taking = self.taking();
+        taking.moves = is_move;
         // Compaction leaves a partly used segment of the reserve to the next deletion, except on a full disk,
         // where it may find no other storage.
-        let is_move = matches!(purpose, Use::Move | Use::MoveBeside);
         let takes_all = is_move && !self.space.keeps_storage(1) && self.lacks_storage_for_copies();
         let taker = if takes_all { Use::Delete } else { purpose };
         let left = {
@@ -312,7 +319,7 @@ impl LogHeap {
         self.taking.fetch_add(1, Ordering::Relaxed);
         // A thread that sees the zones taken also sees that this is under way.
         fence(Ordering::SeqCst);
-        Taking { heap: self, is_done: false }
+        Taking { heap: self, is_done: false, moves: false }
     }
 
     /// Whether a thread holds zones that nobody else can use or clean for the moment: a segment of the
@@ -328,6 +335,18 @@ impl LogHeap {
     /// zones for a moment during the look.
     pub fn turnover(&self) -> u64 {
         self.turnover.load(Ordering::Acquire)
+    }
+
+    /// As [`turnover`](LogHeap::turnover), without what was taken to move records to. Records that others move
+    /// leave more room behind, and never less.
+    pub fn takes(&self) -> u64 {
+        self.takes.load(Ordering::Acquire)
+    }
+
+    /// Counts a zone that was taken for this use.
+    pub(in crate::heap) fn count_take(&self, purpose: Use) {
+        let moves = matches!(purpose, Use::Move | Use::MoveBeside);
+        self.takes.fetch_add(u64::from(!moves), Ordering::AcqRel);
     }
 
     /// Zones that must stay free when one is taken for this use.
@@ -393,6 +412,7 @@ impl LogHeap {
         }
         if was_lent {
             self.turnover.fetch_add(1, Ordering::AcqRel);
+            self.takes.fetch_add(1, Ordering::AcqRel);
             self.lent.fetch_sub(1, Ordering::AcqRel);
         }
     }

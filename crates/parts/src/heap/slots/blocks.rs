@@ -58,6 +58,8 @@ pub(super) struct Supply {
     growth: SpinLock<u32>,
     /// Threads that add a chunk at this moment, or give one back.
     growing: AtomicU32,
+    /// See [`SlotHeap::takes`].
+    takes: AtomicU64,
     /// Whether the disk had no room for the last chunk that was to be added.
     refused: AtomicBool,
     /// Free blocks.
@@ -95,6 +97,7 @@ impl Supply {
             allocated: AtomicU64::new(0),
             growth: SpinLock::default(),
             growing: AtomicU32::new(0),
+            takes: AtomicU64::new(0),
             refused: AtomicBool::new(false),
             queue: SpinLock::new(FreeBlocks::new(nodes.len())),
             nodes,
@@ -199,6 +202,19 @@ impl SlotHeap {
         reach: Reach,
         node: Option<Node>,
     ) -> Result<(u64, u32), SlotError> {
+        let taken = self.take_any_block(random, reach, node)?;
+        if reach != Reach::Move {
+            self.supply.takes.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(taken)
+    }
+
+    /// Counts how often blocks were taken, but not to move records to.
+    pub fn takes(&self) -> u64 {
+        self.supply.takes.load(Ordering::Acquire)
+    }
+
+    fn take_any_block(&self, random: u64, reach: Reach, node: Option<Node>) -> Result<(u64, u32), SlotError> {
         let pages = u64::from(self.chunks.geometry.pages);
         let drawn = if self.settings().random_first_page { (random % pages) as u32 } else { 0 };
         let node = node.or_else(|| self.space.node_here());

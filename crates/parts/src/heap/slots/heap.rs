@@ -59,7 +59,9 @@ pub struct SlotUsage {
     pub usable_blocks: u64,
     /// Of all blocks, those that were handed out and are not free.
     pub used_blocks: u64,
-    /// Of these, blocks that values fill.
+    /// Of the used blocks, those that clients write to, or have left with room.
+    pub open_blocks: u64,
+    /// Of the used blocks, those that values fill.
     pub value_blocks: u64,
     /// Records that count.
     pub live_records: u64,
@@ -265,6 +267,7 @@ impl SlotHeap {
         };
         for block in (0..allocated).filter_map(|block| self.chunks.block(block)) {
             usage.used_blocks += u64::from(!matches!(block.state(), BlockState::Free | BlockState::Fresh));
+            usage.open_blocks += u64::from(matches!(block.state(), BlockState::Owned | BlockState::Left));
             usage.value_blocks += u64::from(block.state() == BlockState::Overflow);
             usage.live_records += block.live();
             usage.live_bytes += block.bytes();

@@ -17,6 +17,16 @@ pub(super) const HANDLE: &[Setting] = &[
         of_handle: Some(|can| can.eliminates),
     },
     Setting {
+        name: "wait-for-room",
+        help: "milliseconds that a write waits for room that cleaning, guards, scans or snapshots of others hold back",
+        field: &Written(
+            |options| &mut options.wait_for_room,
+            "0 to 3600000",
+            |milliseconds| *milliseconds <= 3_600_000,
+        ),
+        of_handle: Some(|_| true),
+    },
+    Setting {
         name: "late",
         help: "the index learns of a put with later writes of its client; off: before it returns",
         field: &Named(|options| &mut options.late, SWITCH),

@@ -34,7 +34,7 @@ mod step;
 use super::durable::Surveying;
 use super::{Spine, Writer};
 use crate::background::Bell;
-use crate::types::stats::StallCounts;
+use crate::walk::room::Room;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::{Candidate, LogHeap, Position};
 use quipu_parts::heap::values::ValueZones;
@@ -88,8 +88,7 @@ pub(crate) struct Compactor {
     retired: AtomicU32,
     /// Zones of these large values.
     retired_zones: AtomicU32,
-    /// With fewer zones left than this, compaction is due.
-    low_water: u32,
+    pub(super) room: Room,
     pub(super) bell: Arc<Bell>,
     /// Steps being taken; the crash explorer sorts its states by it.
     busy: AtomicU32,
@@ -99,8 +98,6 @@ pub(crate) struct Compactor {
     moved: AtomicU64,
     moved_records: AtomicU64,
     hinted_records: AtomicU64,
-    /// Counts of delayed writers since the store was opened.
-    pub(super) stalls: StallCounts,
 }
 
 /// The state of a worker, borrowed for each step.
@@ -121,11 +118,6 @@ struct Agenda {
     /// The workers' victims, with their lives.
     begun: Vec<(ZoneId, u64)>,
 }
-
-/// Share of the zones, as a divisor, that compaction leaves free before it rests. It is as small as keeps
-/// writers from waiting: a free zone could hold garbage instead, and the more garbage there is, the fewer
-/// bytes must be copied.
-const LOW_WATER_DIVISOR: u32 = 256;
 
 /// Zones of a pool, as a divisor, for each worker, since each keeps one open; and the most workers.
 const WORKERS_DIVISOR: u32 = 512;
@@ -155,7 +147,12 @@ struct Demand {
 
 impl Compactor {
     /// A compactor with so many workers, whose cleaner takes so many records under one fence.
-    pub(crate) fn new(heap: &LogHeap, epochs: &Collector, workers: u32, piece: usize) -> Compactor {
+    pub(crate) fn new(
+        heap: &LogHeap,
+        epochs: &Collector,
+        (workers, piece): (u32, usize),
+        wait: u32,
+    ) -> Compactor {
         let worker = |_| {
             let (participant, writer) = (epochs.register(), Writer::new(heap, None));
             SpinLock::new(Worker { participant, writer, victim: None, expired: Vec::new() })
@@ -169,7 +166,7 @@ impl Compactor {
             surveying: SpinLock::default(),
             retired: AtomicU32::new(0),
             retired_zones: AtomicU32::new(0),
-            low_water: (heap.space().zone_count() / LOW_WATER_DIVISOR).max(2),
+            room: Room::of_zones(heap.space().zone_count(), wait),
             bell: Arc::default(),
             busy: AtomicU32::new(0),
             freed: AtomicU64::new(0),
@@ -177,13 +174,12 @@ impl Compactor {
             moved: AtomicU64::new(0),
             moved_records: AtomicU64::new(0),
             hinted_records: AtomicU64::new(0),
-            stalls: StallCounts::default(),
         }
     }
 
     /// Zones that are free for puts when compaction rests.
-    pub(crate) fn goal(&self) -> u32 {
-        self.low_water
+    pub(crate) fn goal(&self) -> u64 {
+        self.room.low_water
     }
 
     /// Retires a large value that the index no longer names.

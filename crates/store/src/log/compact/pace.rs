@@ -1,16 +1,18 @@
 //! The pace of compaction: for writers that find little room or none, and on request.
 
 use super::{Demand, Worker};
-use crate::background::Progress;
+use crate::background::{Admission, Progress};
 use crate::log::Spine;
 use crate::points::Points;
 use crate::types::error::Error;
-use crate::walk::patience::Patience;
-use quipu_medium::MediumError;
+use crate::walk::hot::Hot;
+use crate::walk::room::{self, Cleans, Room, Step};
+use quipu_medium::{MediumError, Region};
+use quipu_parts::epoch::Holder;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
 use quipu_parts::sync::SpinGuard;
-use quipu_parts::twin;
+use std::sync::Arc;
 
 /// The least gain that a writer demands of cleaning a segment, as a share of it. It bounds write
 /// amplification: each written record is copied at most this often.
@@ -19,189 +21,250 @@ const LEAST_DIVISOR: u64 = 64;
 /// Records that a step of a writer takes at most, so that it waits for microseconds.
 const PIECE_OF_WRITER: usize = 32;
 
-/// Share of the low water, as a divisor, below which writers help the cleaner.
-const HELPERS_SHARE: u32 = 2;
-
 /// Share of all record bytes, as a divisor, that tombstones may take before the oldest segments are cleaned
 /// because of them: by a writer, and by a compaction on request.
 const TOMBSTONE_SHARE: u64 = 16;
 const ASKED_TOMBSTONE_SHARE: u64 = 256;
 
-impl<I: Index> Spine<I> {
-    /// Makes some room ahead of a write, if little is left. The caller holds no lock.
-    #[inline(always)]
-    pub(in crate::log) fn relieve(&self) -> Result<(), Error> {
-        self.admit_write()?;
-        let left = self.heap.zones_left(Use::Put);
-        if left < self.compactor.low_water { self.relieve_some(left) } else { Ok(()) }
+/// The search of a write that found no room.
+pub(crate) struct Search {
+    /// Bytes of a record, and zones beside it.
+    len: u64,
+    zones: u32,
+    purpose: Use,
+    demand: Demand,
+    /// Whether the segments of all clients were revoked.
+    revoked: bool,
+    /// No cleaning gives a large value the zones that it wants.
+    is_out_of_reach: bool,
+    /// On a full disk: what had been given back when this began.
+    storage: Option<Storage>,
+}
+
+/// On a full disk a zone that is given back keeps the storage behind it. Others may have taken it, and get
+/// on: they may have returned a segment of the reserve.
+struct Storage {
+    given_back: u64,
+    turnover: u64,
+    /// Whether the compactor has left the rest of its own segments to the write.
+    is_left: bool,
+}
+
+impl<I: Index> Cleans for Spine<I> {
+    type Search = Search;
+
+    fn room(&self) -> &Room {
+        &self.compactor.room
     }
 
-    #[cold]
-    fn relieve_some(&self, left: u32) -> Result<(), Error> {
-        let has_cleaner = self.compactor.bell.ring();
-        if let Some(hot) = self.hot.as_ref().filter(|_| !has_cleaner) {
-            hot.tend();
+    fn region(&self) -> &Region {
+        self.core.region()
+    }
+
+    fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
+    fn left(&self) -> u64 {
+        self.heap.zones_left(Use::Put).into()
+    }
+
+    fn call(&self) -> bool {
+        self.compactor.bell.ring()
+    }
+
+    fn tend(&self) {
+        self.hot.iter().for_each(Hot::tend);
+    }
+
+    fn step_ahead(&self, _left: u64) -> Result<Step, Error> {
+        self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))
+    }
+
+    fn has_room(&self, search: &Search) -> bool {
+        match &search.storage {
+            None => self.heap.offers(search.len, search.purpose, search.zones),
+            Some(before) => {
+                before.is_left
+                    || self.compactor.given_back() != before.given_back
+                    || self.heap.turnover() != before.turnover
+            }
         }
-        if !has_cleaner || left < self.compactor.low_water.div_ceil(HELPERS_SHARE) {
-            self.compactor.stalls.note_help();
-            self.step_of_writer(&self.demand(u64::MAX, self.worthwhile()))?;
+    }
+
+    fn step(&self, search: &mut Search) -> Result<Step, Error> {
+        if search.is_out_of_reach { Ok(Step::Nothing) } else { self.step_of_writer(&search.demand) }
+    }
+
+    fn widen(&self, search: &mut Search) -> Result<bool, Error> {
+        if search.is_out_of_reach {
+            return Ok(false);
         }
+        if search.storage.is_some() {
+            return Ok(self.widen_for_storage(search));
+        }
+        let mut workers = self.all_workers();
+        if self.leave_segments(&mut workers) {
+            return Ok(true);
+        }
+        if !search.revoked && self.heap.held_back() >= self.heap.longest_record() && self.revoke(&workers) {
+            search.revoked = true;
+            return Ok(true);
+        }
+        let demand = &mut search.demand;
+        // Before a write is refused, tombstones go that writers leave at other times.
+        if demand.tombstone_share < ASKED_TOMBSTONE_SHARE {
+            demand.tombstone_share = ASKED_TOMBSTONE_SHARE;
+            return Ok(true);
+        }
+        // Room becomes a place that nobody can use: the end of a run seals open segments, and tombstones of
+        // absent keys may leave nothing else to clean.
+        if demand.place == u64::MAX {
+            demand.place = search.len.max(demand.least);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn renew(&self, search: &mut Search) -> Result<(), Error> {
+        // Records that others have superseded since may be garbage that only those clients know of, in a
+        // segment that they have passed on.
+        self.publish_all_parked()?;
+        search.demand.born_before = self.heap.draw();
+        search.revoked = false;
+        search.is_out_of_reach = self.is_out_of_reach(search, self.heap.turnover());
         Ok(())
     }
 
-    /// An error if writes are refused: see [`Admission::admit`](crate::background::Admission::admit).
-    #[inline]
-    pub(in crate::log) fn admit_write(&self) -> Result<(), Error> {
-        self.admission.admit()
+    fn turnover(&self) -> u64 {
+        self.heap.takes()
+    }
+
+    fn has_retired(&self) -> bool {
+        // While the workers are held, nobody can free those segments: one that is not seen here is free, or
+        // was taken.
+        let _workers = self.all_workers();
+        self.compactor.retired() > 0
+    }
+
+    fn waits_for_readers(&self, search: &Search) -> bool {
+        !search.is_out_of_reach && self.has_retired()
+    }
+
+    fn freed(&self) -> u64 {
+        self.compactor.given_back()
+    }
+
+    fn others_work(&self, search: &Search) -> bool {
+        // A client that deletes at this moment has the segment that is kept for deletes. A client that
+        // continues in another segment has two.
+        !search.is_out_of_reach && (self.heap.lends() || self.compactor.has_begun())
+    }
+
+    fn holder(&self) -> Option<Holder> {
+        self.epochs.oldest_holder()
+    }
+
+    fn shortage(&self, search: &Search) -> Error {
+        let bytes = search.len + u64::from(search.zones) * self.heap.space().zone_size();
+        self.heap.shortage(bytes, search.purpose).into()
+    }
+}
+
+impl<I: Index> Spine<I> {
+    /// An error if writes are refused. Makes some room ahead of a write, if little is left. The caller holds
+    /// no lock.
+    #[inline(always)]
+    pub(in crate::log) fn relieve(&self) -> Result<(), Error> {
+        self.admission.admit()?;
+        let left = u64::from(self.heap.zones_left(Use::Put));
+        if left < self.compactor.room.low_water { room::help(self, left) } else { Ok(()) }
     }
 
     /// A piece of the cleaner's work.
     pub(crate) fn clean_ahead(&self) -> Progress {
-        assert!(!twin!(CleanerPanics), "a twin of this store");
-        if let Some(hot) = &self.hot {
-            hot.tend();
-        }
-        if self.heap.zones_left(Use::Put) >= self.compactor.low_water && self.heap.unsurveyed().is_none() {
-            return Progress::Enough;
-        }
-        let demand = Demand { piece: self.compactor.piece, ..self.demand(u64::MAX, self.worthwhile()) };
-        match self.step_of_writer(&demand) {
-            Ok(true) => Progress::More,
-            // A writer that takes a step meets the same error, and can report it.
-            Ok(false) | Err(_) => Progress::Stuck,
-        }
+        room::clean_ahead(self, || {
+            if self.left() >= self.compactor.room.low_water && self.heap.unsurveyed().is_none() {
+                return Ok(Step::Nothing);
+            }
+            let piece = self.compactor.piece;
+            self.step_of_writer(&Demand { piece, ..self.demand(u64::MAX, self.worthwhile()) })
+        })
     }
 
-    /// Compacts until there is a place for so many bytes and so many zones beside it. Returns `false` if that
-    /// is hopeless, or if others have taken all room that was made until its [`Patience`] ended. The caller
-    /// holds no lock.
+    /// Makes room for so many bytes, and for so many zones beside them, after a write met this error. The
+    /// caller holds no lock.
+    ///
+    /// # Errors
+    /// As for [`room::make_room`].
     #[cold]
-    pub(in crate::log) fn make_space(&self, (len, zones): (u64, u32), purpose: Use) -> Result<bool, Error> {
-        // Read before anything about the segments: if this has changed, that knowledge is out of date.
-        let mut turnover = self.heap.turnover();
+    pub(in crate::log) fn make_space(
+        &self,
+        error: Error,
+        (len, zones): (u64, u32),
+        purpose: Use,
+    ) -> Result<(), Error> {
+        // Read before anything about the segments: if it has changed, that knowledge is out of date.
+        let (turnover, given_back) = (self.heap.turnover(), self.compactor.given_back());
+        let storage = match error {
+            Error::PoolFull { .. } => None,
+            Error::Medium(MediumError::DiskFull { .. }) => {
+                Some(Storage { given_back, turnover, is_left: false })
+            }
+            error => return Err(error),
+        };
+        self.publish_all_parked()?;
         // Superseded large values are freed without copying.
-        let participant = self.epochs.register();
-        self.settle_all(&participant.pin())?;
         self.free_all_ripe();
-        let least = self.least_for(purpose);
-        let mut demand = self.demand(self.heap.draw(), least);
-        let mut patience = Patience::new(self.region());
-        let mut revoked = false;
-        // Otherwise each refused large value would have all segments cleaned again, for the records deleted
-        // since the last one.
-        if purpose == Use::Put && zones > 0 && self.is_out_of_reach(len, zones, turnover) {
-            return Ok(false);
-        }
-        while !self.heap.offers(len, purpose, zones) {
-            if self.step_of_writer(&demand)? {
-                continue;
-            }
-            let mut workers = self.all_workers();
-            if self.leave_segments(&mut workers) {
-                continue;
-            }
-            if !revoked && self.heap.held_back() >= self.heap.longest_record() && self.revoke(&workers) {
-                revoked = true;
-                continue;
-            }
-            // Before a write is refused, tombstones go that writers leave at other times.
-            if demand.tombstone_share < ASKED_TOMBSTONE_SHARE {
-                demand.tombstone_share = ASKED_TOMBSTONE_SHARE;
-                continue;
-            }
-            // Room becomes a place that nobody can use: the end of a run seals open segments, and tombstones
-            // of absent keys may leave nothing else to clean.
-            if demand.place == u64::MAX {
-                demand.place = len.max(least);
-                continue;
-            }
-            // Readers that were here when the last segments were cleaned will soon have left, unless a guard
-            // is kept for long. Read while nobody can free those segments: a zone that is not seen here is
-            // offered below, or was taken.
-            let is_retired = self.compactor.retired() > 0;
-            drop(workers);
-            if self.heap.offers(len, purpose, zones) {
-                break;
-            }
-            // A client that deletes at this moment has the segment that is kept for deletes. A client that
-            // continues in another segment has two. Others clean as well.
-            let someone_leaves = is_retired || self.heap.lends() || self.compactor.has_begun();
-            // While this writer looked, or did not run, others may have had two segments, or taken all room
-            // that was made and opened every segment anew. Read last: a client that is no longer seen to have
-            // two has been counted.
-            let turned_over = self.heap.turnover();
-            let has_turned_over = turned_over != turnover;
-            if has_turned_over {
-                turnover = turned_over;
-                // Records that others have superseded since may be garbage that only those clients know of,
-                // in a segment that they have passed on.
-                self.settle_all(&participant.pin())?;
-                demand.born_before = self.heap.draw();
-                revoked = false;
-            }
-            if !((someone_leaves || has_turned_over) && patience.lasts()) {
-                return Ok(self.heap.offers(len, purpose, zones));
-            }
-        }
-        Ok(true)
+        let demand = Demand {
+            gives_storage: storage.is_some(),
+            ..self.demand(self.heap.draw(), self.least_for(purpose))
+        };
+        let mut search =
+            Search { len, zones, purpose, demand, revoked: false, is_out_of_reach: false, storage };
+        search.is_out_of_reach = self.is_out_of_reach(&search, turnover);
+        room::make_room(self, &mut search, error)
     }
 
-    /// Whether the wanted place is out of reach even if every segment held live records alone and every
-    /// reader had left. It is not out of reach if others have zones at this moment that they give back, or
-    /// have had some since this turnover.
-    fn is_out_of_reach(&self, len: u64, zones: u32, turnover: u64) -> bool {
+    fn publish_all_parked(&self) -> Result<(), Error> {
+        Ok(self.settle_all(&self.epochs.register().pin())?)
+    }
+
+    /// Whether the zones that a large value wants are out of reach even if every segment held live records
+    /// alone and every reader had left. They are not if others have zones at this moment that they give back,
+    /// or have had some since this turnover.
+    ///
+    /// Otherwise each refused large value would have all segments cleaned again, for the records deleted
+    /// since the last one.
+    fn is_out_of_reach(&self, search: &Search, turnover: u64) -> bool {
+        let Search { len, zones, purpose, storage, .. } = search;
         // Records lose their hints when they are moved, so compaction gives more than that.
-        if self.gives_hints {
+        if *purpose != Use::Put || *zones == 0 || storage.is_some() || self.gives_hints {
             return false;
         }
         // While the workers are held, nobody frees retired segments or values, which would then be counted
         // nowhere.
         let _workers = self.all_workers();
-        let Some(most) = self.heap.most_zones_for_puts(len) else { return false };
-        let lacks = most + u64::from(self.compactor.retired_zones()) < u64::from(zones);
+        let Some(most) = self.heap.most_zones_for_puts(*len) else { return false };
+        let lacks = most + u64::from(self.compactor.retired_zones()) < u64::from(*zones);
         lacks && !self.heap.lends() && self.heap.turnover() == turnover
     }
 
-    /// On a full disk, compacts until a zone was given back, which keeps the storage behind it, or until
-    /// zones have changed hands: then a segment of the reserve may have been returned. Others may have taken
-    /// either, and get on. When nobody cleans, the rest of the compactor's own segments is left to the write.
-    /// Returns `false` if nothing can be cleaned. The caller holds no lock.
-    #[cold]
-    pub(in crate::log) fn win_storage_back(&self, purpose: Use) -> Result<bool, Error> {
-        let participant = self.epochs.register();
-        self.settle_all(&participant.pin())?;
-        let mut demand =
-            Demand { gives_storage: true, ..self.demand(self.heap.draw(), self.least_for(purpose)) };
-        let (given_back, turnover) = (self.compactor.given_back(), self.heap.turnover());
-        let has_changed = || self.compactor.given_back() != given_back || self.heap.turnover() != turnover;
-        let mut patience = Patience::new(self.region());
-        loop {
-            self.free_all_ripe();
-            if has_changed() {
-                return Ok(true);
-            }
-            if self.step_of_writer(&demand)? {
-                continue;
-            }
-            // A cleaned zone is free when the readers of that time have left; others clean too.
-            let others_clean = self.compactor.retired() > 0 || self.compactor.has_begun();
-            if others_clean && patience.lasts() {
-                continue;
-            }
-            // Somebody, or the step, may have given a zone back since the look at it.
-            if has_changed() || self.leave_segments(&mut self.all_workers()) {
-                return Ok(true);
-            }
-            // Nobody waits for what the compactor itself has: it has left that.
-            if self.heap.lends() && patience.lasts() {
-                continue;
-            }
-            // A deletion needs little, and short segments that are put together leave that.
-            if purpose == Use::Put || !demand.gives_storage {
-                return Ok(false);
-            }
-            demand.gives_storage = false;
+    /// On a full disk: when nobody cleans, the rest of the compactor's own segments is left to the write.
+    fn widen_for_storage(&self, search: &mut Search) -> bool {
+        // A cleaned zone is free when the readers of that time have left; others clean too.
+        if self.compactor.retired() > 0 || self.compactor.has_begun() {
+            return false;
         }
+        let before = search.storage.as_mut().expect("the search is for storage");
+        before.is_left = self.leave_segments(&mut self.all_workers());
+        if before.is_left {
+            return true;
+        }
+        // A deletion needs little, and short segments that are put together leave that.
+        let goes_on = search.purpose != Use::Put && search.demand.gives_storage && !self.heap.lends();
+        search.demand.gives_storage &= !goes_on;
+        goes_on
     }
 
     /// Revokes the segments of all clients, which may be idle. Returns `false` if the compactor has one,
@@ -221,12 +284,13 @@ impl<I: Index> Spine<I> {
         true
     }
 
-    fn step_of_writer(&self, demand: &Demand) -> Result<bool, Error> {
+    fn step_of_writer(&self, demand: &Demand) -> Result<Step, Error> {
         match self.compact_step(demand) {
+            Ok(true) => Ok(Step::Taken),
             // A victim that cannot be read, or moved now, does not refuse a write that has room.
-            Err(Error::Damaged(_)) => Ok(true),
-            Err(Error::PoolFull { .. } | Error::Medium(_)) => Ok(false),
-            stepped => stepped,
+            Err(Error::Damaged(_)) => Ok(Step::Taken),
+            Ok(false) | Err(Error::Medium(_)) => Ok(Step::Nothing),
+            Err(error) => Err(error),
         }
     }
 
@@ -249,36 +313,22 @@ impl<I: Index> Spine<I> {
     /// Cleans every segment that was opened before this call and has something to give back, except open ones
     /// where the [revocation](Spine::revoke) spares them. Returns the segments freed, and the bytes moved.
     pub(crate) fn clean_all(&self) -> Result<(u64, u64), Error> {
-        self.admit_write()?;
-        if let Some(hot) = &self.hot {
-            hot.tend();
-        }
+        self.admission.admit()?;
+        self.tend();
         let before = {
             let mut workers = self.all_workers();
             self.leave_segments(&mut workers);
             self.revoke(&workers);
             self.compactor.done()
         };
-        let (born_before, tombstone_share) = (self.heap.draw(), ASKED_TOMBSTONE_SHARE);
         // The caller waits for the whole, so it takes the cleaner's pieces: one fence for many records.
-        let piece = self.compactor.piece;
-        let demand = Demand { tombstone_share, piece, ..self.demand(born_before, 1) };
-        let mut patience = Patience::new(self.region());
-        let outcome = loop {
-            let given_back = self.compactor.given_back();
-            match self.compact_step(&demand) {
-                Ok(true) => patience.renew(),
-                // A cleaned segment is free when the readers of that time have left. That makes room, and
-                // frees tombstones that had to outlive it. Others may have seen it free since the step.
-                Ok(false) | Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }))
-                    if self.compactor.given_back() != given_back
-                        || self.compactor.retired() > 0 && patience.lasts() => {}
-                Ok(false) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        };
+        let (tombstone_share, piece) = (ASKED_TOMBSTONE_SHARE, self.compactor.piece);
+        let demand = Demand { tombstone_share, piece, ..self.demand(self.heap.draw(), 1) };
+        let cleaned = room::clean_all(self, || {
+            Ok(if self.compact_step(&demand)? { Step::Taken } else { Step::Nothing })
+        });
         self.give_back();
-        outcome?;
+        cleaned?;
         let done = self.compactor.done();
         Ok((done.segments - before.segments, done.moved - before.moved))
     }

@@ -5,6 +5,7 @@ use super::{Agenda, Demand, Retired, Worker};
 use crate::engine::AT_ONCE;
 use crate::log::{Spine, Writer};
 use crate::types::error::Error;
+use crate::walk::room;
 use quipu_medium::MediumError;
 use quipu_parts::heap::segments::{Candidate, Found, Position, Use};
 use quipu_parts::index::Index;
@@ -41,6 +42,7 @@ impl<I: Index> Spine<I> {
     }
 
     pub(super) fn step(&self, worker: &mut Worker, demand: &Demand) -> Result<Step, Error> {
+        room::begins_step(self.region());
         let Worker { participant, writer, victim, expired } = worker;
         self.free_ripe(participant);
         let guard = participant.pin();

@@ -4,6 +4,7 @@
 //! writer does not read it either. A record whose value fills blocks of its own is released as in Viper,
 //! since these blocks are free at once.
 
+use crate::slots::reclaim::Wanted;
 use crate::slots::{EXACT, SlotSession, SlotSpine, exact};
 use crate::types::error::{Error, ErrorKind};
 use quipu_parts::commit::StripeGuard;
@@ -48,7 +49,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         loop {
             match self.place_tombstone(session, stripe, hash, key) {
                 Err(error) if error.kind() == ErrorKind::Room => {
-                    self.make_space_or(error, session, 1, LEAST_PERCENT_FOR_TOMBSTONE)?;
+                    self.make_space_or(error, session, Wanted::Blocks(1), LEAST_PERCENT_FOR_TOMBSTONE)?;
                 }
                 done => return done,
             }

@@ -1,0 +1,69 @@
+//! Writers that all have to make room, in a pool that is nearly full: in no order of theirs is a write refused.
+
+use quipu::internals::Twin;
+use quipu::internals::twin::leave_out;
+use quipu::{Design, Levels, Options, Store};
+use quipu_medium::Region;
+use quipu_medium::sim::{SimOptions, sched};
+use std::cell::RefCell;
+
+const WRITERS: u64 = 3;
+
+/// Writers share a pool whose live bytes are this share of what it can use. The first refusal.
+fn refusal(design: Design, share: f64, seed: u64) -> Option<String> {
+    let region = Region::sim(SimOptions { len: 1 << 20, seed, ..SimOptions::default() });
+    let zone = if [Design::VIPER, Design::VIPER_PACMAN].contains(&design) { 64 << 10 } else { 16 << 10 };
+    let options = Options::new().design(design).zone_size(zone).levels(Levels::Off);
+    let store = Store::create_on(region, &options).expect("a pool");
+    let mut clients: Vec<_> = (0..WRITERS).map(|_| store.client()).collect();
+    for (client, number) in clients.iter_mut().zip(0u64..) {
+        client.put(&number.to_le_bytes(), &[0; 400]).expect("room");
+    }
+    let stats = store.stats();
+    let record = stats.live_bytes() / WRITERS;
+    let keys = ((stats.fillable_bytes() as f64 * share) as u64 / record / WRITERS).max(1);
+    let refused = RefCell::new(None);
+    let write = |client: &mut quipu::Client, writer: u64| {
+        for number in 0..keys * 6 {
+            let key = ((number * 5 % keys) * WRITERS + writer).to_le_bytes();
+            if let Err(error) = client.put(&key, &[number as u8; 400]) {
+                let text = format!("{design}, seed {seed}, writer {writer}, put {number} of {keys}: {error}");
+                refused.borrow_mut().get_or_insert(text);
+            }
+        }
+    };
+    let write = &write;
+    let tasks: Vec<Box<dyn FnOnce() + '_>> = (clients.iter_mut().zip(0..WRITERS))
+        .map(|(client, writer)| Box::new(move || write(client, writer)) as Box<dyn FnOnce() + '_>)
+        .collect();
+    sched::run(seed, tasks).expect("nobody waits for ever");
+    drop(clients);
+    refused.into_inner()
+}
+
+const DESIGNS: [Design; 6] =
+    [Design::QUIPU, Design::FLATSTORE_PH, Design::MPKV, Design::NSTORE, Design::XP, Design::VIPER];
+
+#[test]
+fn no_order_of_writers_refuses_a_write_that_has_room() {
+    for design in DESIGNS {
+        let refused: Vec<String> = (0..30).filter_map(|seed| refusal(design, 0.85, seed)).collect();
+        assert!(refused.is_empty(), "{} of 30: {}", refused.len(), refused[0]);
+    }
+}
+
+/// Each look of the driver is needed.
+#[test]
+fn a_driver_that_forgets_a_look_refuses_a_write() {
+    for twin in [Twin::ReadersForgotten, Twin::OthersForgotten, Twin::TurnoverForgotten] {
+        let _left_out = leave_out(Some(twin));
+        let seeds = |design| (0..60).filter(move |seed| refusal(design, 0.85, *seed).is_some());
+        let convicts: Vec<(Design, u64)> = DESIGNS
+            .into_iter()
+            .flat_map(|design| seeds(design).map(move |seed| (design, seed)))
+            .take(3)
+            .collect();
+        println!("{twin:?}: {convicts:?}");
+        assert!(convicts.len() >= 3, "{twin:?}: {convicts:?}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Who keeps things from being released for long, for the error of a writer that waits in vain.
+//!
+//! Only a pin that its user keeps is told: a call of the store returns soon, and telling costs a look at the
+//! clock.
+
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What somebody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A pin.
+    Guard,
+    /// A pin that has begun a scan.
+    Scan,
+    /// A number to read at.
+    Snapshot,
+}
+
+/// Somebody who keeps things from being released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// What it is.
+    pub what: What,
+    /// The number of the thread that took it.
+    pub thread: u32,
+    /// When it was taken, in milliseconds of the medium's clock.
+    pub since: u64,
+}
+
+/// A [`Holder`] in an announcement.
+#[derive(Default)]
+pub(super) struct HolderWords {
+    /// One of the constants below.
+    what: AtomicU32,
+    thread: AtomicU32,
+    since: AtomicU64,
+}
+
+const NOBODY: u32 = 0;
+const GUARD: u32 = 1;
+const SCAN: u32 = 2;
+const SNAPSHOT: u32 = 3;
+
+fn word_of(what: What) -> u32 {
+    match what {
+        What::Guard => GUARD,
+        What::Scan => SCAN,
+        What::Snapshot => SNAPSHOT,
+    }
+}
+
+impl HolderWords {
+    /// `false` if there is one already. Only the participant's thread calls this.
+    #[inline]
+    pub(super) fn set(&self, holder: Holder) -> bool {
+        if self.what.load(Ordering::Relaxed) != NOBODY {
+            return false;
+        }
+        self.thread.store(holder.thread, Ordering::Relaxed);
+        self.since.store(holder.since, Ordering::Relaxed);
+        self.what.store(word_of(holder.what), Ordering::Release);
+        true
+    }
+
+    pub(super) fn become_what(&self, what: What) {
+        self.what.store(word_of(what), Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn clear(&self) {
+        self.what.store(NOBODY, Ordering::Release);
+    }
+
+    /// It is for a message: one that changes at this moment may be mixed from two.
+    pub(super) fn get(&self) -> Option<Holder> {
+        let what = match self.what.load(Ordering::Acquire) {
+            GUARD => What::Guard,
+            SCAN => What::Scan,
+            SNAPSHOT => What::Snapshot,
+            _ => return None,
+        };
+        let (thread, since) = (self.thread.load(Ordering::Relaxed), self.since.load(Ordering::Relaxed));
+        Some(Holder { what, thread, since })
+    }
+}

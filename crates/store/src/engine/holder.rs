@@ -1,0 +1,15 @@
+//! Who keeps things from reuse, as its thread tells it.
+
+use quipu_medium::Region;
+use quipu_parts::epoch::{Holder, What};
+
+/// This thread, from now on.
+#[inline]
+pub(crate) fn here(region: &Region, what: What) -> Holder {
+    Holder { what, thread: region.thread_number(), since: region.coarse_ticks() }
+}
+
+/// Whether this thread itself is the holder: then waiting for it is in vain.
+pub(crate) fn is_own(region: &Region, holder: Option<Holder>) -> bool {
+    holder.is_some_and(|holder| holder.thread == region.thread_number())
+}

@@ -1,0 +1,294 @@
+//! Room for writes, in every walk: who cleans and when, what a full disk means, and when a pool is full.
+//!
+//! A walk says how it takes one step of cleaning, and what a step may still look for ([`Cleans`]). The rest
+//! is decided here, once:
+//!
+//! - *Ahead of need.* A write that finds few zones left calls the cleaner ([`help`]). If there is none, or it
+//!   is behind, the write takes a step itself. A cleaner takes steps until enough is free ([`clean_ahead`]).
+//! - *In need.* A write that finds no room cleans until there is a place for it ([`make_room`]), with terms
+//!   that widen until nothing is left to clean.
+//! - *Full is a fact.* The pool is full for a write if no step finds anything under the widest terms, no
+//!   other thread has taken room meanwhile or is at work, and no reader keeps what was cleaned from reuse.
+//!   Otherwise the write waits: for [`Options::wait_for_room`](crate::Options::wait_for_room). A write that is
+//!   refused then gets an error that names who holds room back.
+//! - *A full disk* is a lack of storage, not of zones. The same search asks for what gives storage back.
+//!
+//! The order of the looks matters: what was cleaned is free, waits for readers, or was taken by others, and
+//! moves on in this order. So they are looked at in this order, and whoever makes room between two looks is
+//! seen by the later one.
+
+use super::patience::Patience;
+use crate::background::{Admission, Progress};
+use crate::engine::holder;
+use crate::types::error::{Error, ErrorKind};
+use crate::types::holder::{Holder, Holding};
+use crate::types::stats::{StallCounts, Stats};
+use quipu_medium::{MediumError, Region};
+use quipu_parts::{epoch, twin};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Share of the zones, as a divisor, that cleaners leave free before they rest. It is as small as keeps
+/// writers from waiting: a free zone could hold garbage instead, and the more garbage there is, the fewer
+/// bytes must be copied.
+const LOW_WATER_DIVISOR: u32 = 256;
+
+/// Share of the low water, as a divisor, below which writers help the cleaner.
+const HELPERS_SHARE: u64 = 2;
+
+/// Milliseconds that a compaction on request waits for readers.
+const COMPACTION_WAITS: u64 = 100;
+
+/// The outcome of a step of cleaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Something was cleaned, or a piece of it.
+    Taken,
+    /// Nothing meets the terms.
+    Nothing,
+    /// Another thread is at the only work that there is.
+    ByAnother,
+}
+
+/// A walk's share of the driver's state.
+pub(crate) struct Room {
+    /// Counts of delayed writers since the store was opened.
+    pub(crate) stalls: StallCounts,
+    /// With fewer zones or blocks than this for puts, cleaning is due.
+    pub(crate) low_water: u64,
+    /// Milliseconds that a write waits for others.
+    wait: u64,
+}
+
+impl Room {
+    pub(crate) fn new(low_water: u64, wait: u32) -> Room {
+        Room { stalls: StallCounts::default(), low_water, wait: wait.into() }
+    }
+
+    /// For a pool of so many zones.
+    pub(crate) fn of_zones(zones: u32, wait: u32) -> Room {
+        Room::new((zones / LOW_WATER_DIVISOR).max(2).into(), wait)
+    }
+}
+
+/// How a walk cleans.
+pub(crate) trait Cleans {
+    /// What a write wants, the terms of the victims that count, and what was tried already.
+    type Search;
+
+    fn room(&self) -> &Room;
+
+    fn region(&self) -> &Region;
+
+    fn admission(&self) -> &Arc<Admission>;
+
+    /// Zones or blocks that puts may take.
+    fn left(&self) -> u64;
+
+    /// Calls the cleaners; whether one hears it.
+    fn call(&self) -> bool;
+
+    /// What a cleaner does beside cleaning, for a writer where there is none.
+    fn tend(&self) {}
+
+    /// A step of a writer ahead of need, while so much is left.
+    fn step_ahead(&self, left: u64) -> Result<Step, Error>;
+
+    /// Whether there is room for what is wanted.
+    fn has_room(&self, search: &Self::Search) -> bool;
+
+    /// A step that meets the terms. It frees what waited for readers that have left.
+    fn step(&self, search: &mut Self::Search) -> Result<Step, Error>;
+
+    /// Widens the terms, or ends what others have open; `false` if all of that was done.
+    fn widen(&self, search: &mut Self::Search) -> Result<bool, Error>;
+
+    /// Begins the search anew: others have taken room that was made.
+    fn renew(&self, search: &mut Self::Search) -> Result<(), Error>;
+
+    /// A count that changes when a writer has taken zones or blocks. What was taken to move records to is not
+    /// in it: that leaves more room behind, and the search itself takes such.
+    fn turnover(&self) -> u64;
+
+    /// Whether something that was cleaned waits for readers.
+    fn has_retired(&self) -> bool;
+
+    /// As [`has_retired`](Cleans::has_retired), for a search: `false` if nothing of it is of use.
+    fn waits_for_readers(&self, _search: &Self::Search) -> bool {
+        self.has_retired()
+    }
+
+    /// What was freed since the store was opened.
+    fn freed(&self) -> u64;
+
+    /// Whether others clean at this moment, or hold what they give back soon.
+    fn others_work(&self, search: &Self::Search) -> bool;
+
+    /// Who has kept things from reuse for the longest time.
+    fn holder(&self) -> Option<epoch::Holder>;
+
+    /// The error of a write that finds no room.
+    fn shortage(&self, search: &Self::Search) -> Error;
+}
+
+/// Calls the cleaner for a write that finds little room, and helps it where that is due.
+#[cold]
+pub(crate) fn help<W: Cleans>(walk: &W, left: u64) -> Result<(), Error> {
+    let (room, has_cleaner) = (walk.room(), walk.call());
+    if !has_cleaner {
+        walk.tend();
+    }
+    if !has_cleaner || left < room.low_water.div_ceil(HELPERS_SHARE) {
+        room.stalls.note_help();
+        tolerated(walk.step_ahead(left))?;
+    }
+    Ok(())
+}
+
+/// A piece of a cleaner's work, for which it takes this step.
+pub(crate) fn clean_ahead<W: Cleans>(walk: &W, step: impl FnOnce() -> Result<Step, Error>) -> Progress {
+    assert!(!twin!(CleanerPanics), "a twin of this store");
+    walk.tend();
+    match tolerated(step()) {
+        Ok(Step::Taken) => Progress::More,
+        Ok(Step::Nothing) if walk.left() >= walk.room().low_water => Progress::Enough,
+        // A writer that takes a step meets the same error, and can report it.
+        _ => Progress::Stuck,
+    }
+}
+
+/// Cleans until there is room for a write that met `error`: in the pool, or on a full disk. The caller holds
+/// no lock that a step needs, and is not pinned.
+///
+/// # Errors
+/// The write's own, if there is no room to be made; [`Error::RoomHeld`] if somebody held it back until the
+/// wait ended.
+#[cold]
+pub(crate) fn make_room<W: Cleans>(walk: &W, search: &mut W::Search, error: Error) -> Result<(), Error> {
+    walk.room().stalls.waiting(walk.region(), || search_for_room(walk, search, error))
+}
+
+fn search_for_room<W: Cleans>(walk: &W, search: &mut W::Search, error: Error) -> Result<(), Error> {
+    let mut patience = Patience::new(walk.region(), walk.room().wait);
+    // Read before anything else: if it has changed, what was seen since is out of date.
+    let mut turnover = walk.turnover();
+    loop {
+        walk.admission().admit()?;
+        if walk.has_room(search) {
+            return Ok(());
+        }
+        let mut has_changed = false;
+        match tolerated(walk.step(search))? {
+            Step::Taken => continue,
+            Step::Nothing if walk.widen(search)? => continue,
+            Step::Nothing => {}
+            Step::ByAnother => {
+                // It makes progress, and this thread would take its processor.
+                walk.region().pause(BY_ANOTHER);
+                patience.renew();
+                continue;
+            }
+        }
+        let waits = walk.waits_for_readers(search) && !twin!(ReadersForgotten);
+        if walk.has_room(search) {
+            return Ok(());
+        }
+        let others_work = walk.others_work(search) && !twin!(OthersForgotten);
+        // Read last: a thread that is no longer seen at work has been counted.
+        let turned_over = walk.turnover();
+        if turned_over != turnover && !twin!(TurnoverForgotten) {
+            (turnover, has_changed) = (turned_over, true);
+            walk.renew(search)?;
+        }
+        if !(waits || others_work || has_changed) {
+            return refuse(walk, search, error);
+        }
+        // This thread cannot drop what it holds; others that end a step have had their turns.
+        let is_own = waits && patience.is_long() && holder::is_own(walk.region(), walk.holder());
+        if is_own || !patience.lasts() {
+            let holds = if waits { walk.holder() } else { None };
+            let what = if waits { Holding::Call } else { Holding::Writers };
+            let holder = Holder::seen(walk.region(), holds, what);
+            return room_or(walk, search, || held(walk, search, patience.waited(), holder));
+        }
+    }
+}
+
+/// Microseconds between two looks at what another thread is at work on.
+const BY_ANOTHER: u64 = 500;
+
+/// Another thread may have made room since the look at it.
+fn room_or<W: Cleans>(walk: &W, search: &W::Search, error: impl FnOnce() -> Error) -> Result<(), Error> {
+    if walk.has_room(search) { Ok(()) } else { Err(error()) }
+}
+
+fn refuse<W: Cleans>(walk: &W, search: &W::Search, error: Error) -> Result<(), Error> {
+    room_or(walk, search, || match error {
+        // The figures in the error are out of date: room has been made since.
+        Error::PoolFull { .. } => walk.shortage(search),
+        error => error,
+    })
+}
+
+fn held<W: Cleans>(walk: &W, search: &W::Search, waited: u64, holder: Holder) -> Error {
+    match walk.shortage(search) {
+        Error::PoolFull { wanted, free, .. } => {
+            Error::RoomHeld { wanted, free, waited: Duration::from_millis(waited), holder: Box::new(holder) }
+        }
+        error => error,
+    }
+}
+
+/// Takes these steps until none finds anything, for a compaction on request. Waits a moment for readers that
+/// keep from reuse what was cleaned: their departure makes room for more.
+pub(crate) fn clean_all<W: Cleans>(
+    walk: &W,
+    mut step: impl FnMut() -> Result<Step, Error>,
+) -> Result<(), Error> {
+    let mut patience = Patience::new(walk.region(), COMPACTION_WAITS);
+    loop {
+        let freed = walk.freed();
+        match step() {
+            Ok(Step::Taken) => patience.renew(),
+            Ok(_) | Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }))
+                // Others may have seen it free since the step.
+                if walk.freed() != freed || walk.has_retired() && patience.lasts() => {}
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A step of cleaning has begun, and holds what it takes to clean: for a test that lets it stand still there.
+#[inline]
+pub(crate) fn begins_step(region: &Region) {
+    if twin!(StepStandsStill) {
+        stand_still(region);
+    }
+}
+
+#[cold]
+fn stand_still(region: &Region) {
+    thread_local! {
+        static HAS_STOOD: Cell<bool> = const { Cell::new(false) };
+    }
+    if !HAS_STOOD.replace(true) {
+        region.pause(3_000_000);
+    }
+}
+
+/// These statistics, with the delays of writers, and with those who keep room back.
+pub(crate) fn counted_in<W: Cleans>(walk: &W, stats: Stats) -> Stats {
+    let held = |holder: epoch::Holder| walk.region().ticks().saturating_sub(holder.since);
+    let oldest_hold_ms = walk.holder().map_or(0, held);
+    Stats { oldest_hold_ms, ..walk.room().stalls.counted_in(stats) }
+}
+
+/// A step that lacks room itself finds nothing: that is no error of the write.
+fn tolerated(stepped: Result<Step, Error>) -> Result<Step, Error> {
+    match stepped {
+        Err(error) if error.kind() == ErrorKind::Room => Ok(Step::Nothing),
+        stepped => stepped,
+    }
+}
