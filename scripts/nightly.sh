@@ -89,18 +89,19 @@ PY
 }
 
 crash() {
-  "$quipu" crash --design "$1" --threads "$2" --states "$STATES" --seed "$SEED" --json && reached
+  "$lab" crash --design "$1" --threads "$2" --states "$STATES" --seed "$SEED" --json && reached
 }
 
 # Says as much as it has come to, also if the process dies.
 soak() {
   local design=$1
   shift
-  "$quipu" soak --design "$design" --minutes "$SOAK_MINUTES" --seed "$SEED" --json "$@" | tail -n 1
+  "$lab" soak --design "$design" --minutes "$SOAK_MINUTES" --seed "$SEED" --json "$@" | tail -n 1
 }
 
-cargo build --release -p quipu-cli || exit 1
-quipu=$(scripts/target-folder)/release/quipu
+cargo build --release -p quipu-cli -p quipu-lab-cli || exit 1
+programs=$(scripts/target-folder)/release
+quipu=$programs/quipu lab=$programs/quipu-lab
 DESIGNS=${DESIGNS:-$("$quipu" designs --json | python3 -c 'import json, sys; print(*(json.loads(line)["name"] for line in sys.stdin))')}
 : >>"$REPORT"
 
@@ -140,13 +141,13 @@ for what in $STEPS; do
     step schedules env QUIPU_SCHEDULES="$SCHEDULES" \
       cargo test --release -p quipu-lab --test it -- elimination:: refilled:: repointing::
     for design in $DESIGNS; do
-      step "linear $design" "$quipu" linear --design "$design" --histories "$HISTORIES" --overlapping "$OVERLAPPING" \
+      step "linear $design" "$lab" linear --design "$design" --histories "$HISTORIES" --overlapping "$OVERLAPPING" \
         --seed "$SEED" --json
     done
     ;;
   kill)
     for design in $DESIGNS; do
-      step "kill $design" "$quipu" kill "$scratch/pool" --design "$design" --rounds "$ROUNDS" --seed "$SEED" --json
+      step "kill $design" "$lab" kill "$scratch/pool" --design "$design" --rounds "$ROUNDS" --seed "$SEED" --json
       rm -f "$scratch/pool"
     done
     ;;

@@ -13,7 +13,7 @@ round=$1 rounds=$2 common="--seed $3 --threads 2 ${4:+--twin $4}"
 judge() {
   local last=$((round - 1)) name=${3##*/} judged status
   # shellcheck disable=SC2086
-  judged=$(quipu kill-judge "$3" --design "$2" $common --round $last --acknowledgements "acknowledgements.$1" --contents "/mnt/nv0/contents.$1" 2>&1)
+  judged=$(quipu-lab kill-judge "$3" --design "$2" $common --round $last --acknowledgements "acknowledgements.$1" --contents "/mnt/nv0/contents.$1" 2>&1)
   status=$?
   if [ $status -eq 0 ]; then passed "$name: $judged"; else failed "$name: round $last" "$judged"; fi
 }
@@ -40,7 +40,7 @@ while read -r design pool arguments; do
   number=$((number + 1))
   # A writer has nothing to say but acknowledgements.
   # shellcheck disable=SC2086
-  (quipu kill-writer "$pool" $common --round "$round" 2>&1 >/dev/vport0p$number; echo "the writer ended by itself") |
+  (quipu-lab kill-writer "$pool" $common --round "$round" 2>&1 >/dev/vport0p$number; echo "the writer ended by itself") |
     sed "s/^/FAIL  ${pool##*/}, round $round: /" &
 done <crashes
 wait

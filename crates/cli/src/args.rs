@@ -1,42 +1,42 @@
 //! The command line as a whole, and the kinds of arguments that several commands share.
 
 use crate::commands::{
-    bench, check, compact, crash, create, del, delete_range, designs, export, get, import, info, kill,
-    linear, probe, put, scan, soak, sync, table,
+    bench, check, compact, create, del, delete_range, designs, export, get, import, info, probe, put, scan,
+    sync, table,
 };
-use crate::failure::{Failure, Outcome, tell};
+use crate::failure::{Failure, Outcome};
+use crate::program;
+use crate::transfer::DEFAULT;
 use clap::builder::styling::Styles;
-use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use quipu::{Client, Error, Levels, MediumKind, Options, Store, Topology};
-use quipu_cli::transfer::DEFAULT;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The help as a whole, which fits one screen.
+const HELP: &str = "\
+{about}
+
+{usage-heading} {usage}      (quipu COMMAND --help: all about one of them)
+
+Commands:
+{subcommands}{after-help}";
+
 /// Rules of all commands, shown below the list of them.
 const EVERYWHERE: &str = "\
-Exit codes:
-  0  all is well
-  1  a problem was found: damage, a violation, a missing permission, or a failure on the way
-  2  the command was misused, or the file is not a pool
-  3  the key is absent
-
-Results go to standard output, with --json as one object a line; errors and progress go to standard error. With \
---json a failure is an object there too: error, hint (or null) and exit (the code).
+Exit codes: 0 all is well, 1 a problem was found or something failed, 2 misuse,
+or the file is no pool, 3 the key is absent. --json prints objects, one a line.
 
 Examples:
   quipu create animals.pool --size 256M
-  quipu put animals.pool llama wool
-  quipu get animals.pool llama
-  quipu export animals.pool animals.txt
-  quipu bench ycsb a b c d f";
+  quipu put animals.pool llama wool";
 
 #[derive(Parser)]
 #[command(
     name = "quipu",
     version,
     about = "A durable key-value store for persistent memory, and for plain files.",
+    help_template = HELP,
     after_help = EVERYWHERE,
     arg_required_else_help = true,
     disable_help_subcommand = true,
@@ -67,16 +67,8 @@ pub enum Command {
     Compact(compact::Args),
     Sync(sync::Args),
     Probe(probe::Args),
-    Bench(bench::Args),
-    Crash(crash::Args),
-    Linear(linear::Args),
-    Kill(kill::Args),
-    #[command(hide = true)]
-    KillWriter(kill::WriterArgs),
-    #[command(hide = true)]
-    KillJudge(kill::JudgeArgs),
-    Soak(soak::Args),
     Designs(designs::Args),
+    Bench(bench::Args),
 }
 
 impl Command {
@@ -98,45 +90,14 @@ impl Command {
             Command::Sync(args) => args.run(),
             Command::Probe(args) => args.run(),
             Command::Bench(args) => args.run(),
-            Command::Crash(args) => args.run(),
-            Command::Linear(args) => args.run(),
-            Command::Kill(args) => args.run(),
-            Command::KillWriter(args) => args.run(),
-            Command::KillJudge(args) => args.run(),
-            Command::Soak(args) => args.run(),
             Command::Designs(args) => args.run(),
         }
     }
 }
 
-/// Reads the command line. Where it asks for help, or cannot be read, that is dealt with here and the exit
-/// code returned.
-pub fn parse() -> Result<Command, ExitCode> {
-    Line::try_parse().map(|line| line.command).map_err(|error| {
-        match error.kind() {
-            // A reader that has gone away needs no help any more.
-            ErrorKind::DisplayHelp
-            | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => drop(error.print()),
-            _ => {
-                let text = error.render().to_string();
-                let text = text.strip_prefix("error: ").unwrap_or(&text);
-                if wants_json() {
-                    let (what, rest) = text.trim().split_once("\n\n").unwrap_or((text, ""));
-                    tell(what, Some(rest).filter(|rest| !rest.is_empty()), error.exit_code() as u8);
-                } else {
-                    // Nobody can be told that standard error does not work.
-                    let _ = write!(io::stderr(), "quipu: {text}");
-                }
-            }
-        }
-        ExitCode::from(error.exit_code() as u8)
-    })
-}
-
-/// Whether the command line has `--json`, also if it cannot be read.
-pub fn wants_json() -> bool {
-    std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
+/// The program: does what its command line asks for.
+pub fn main() -> ExitCode {
+    program::run(|line: Line| line.command.run())
 }
 
 /// The pool that a command works with.
@@ -267,14 +228,6 @@ mod tests {
 
     #[test]
     fn every_command_teaches_by_examples() {
-        fn visit(command: &clap::Command) {
-            if command.has_subcommands() {
-                command.get_subcommands().for_each(visit);
-            }
-            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(examples.contains("Examples:\n  quipu "), "{} shows no examples", command.get_name());
-            assert!(command.get_about().is_some(), "{} says nothing of itself", command.get_name());
-        }
-        visit(&Line::command());
+        assert_eq!(program::without_examples(&Line::command()), [""; 0]);
     }
 }

@@ -1,9 +1,8 @@
 //! How a command ends: its exit code, and what it says when it fails.
 
-use crate::args;
+use crate::program::wants_json;
 use quipu::{Error, ErrorKind};
-use quipu_lab::bench::BenchError;
-use quipu_lab::run::RunError;
+use quipu_bench::BenchError;
 use quipu_medium::MediumError;
 use serde_json::json;
 use std::io::{self, Write};
@@ -39,8 +38,8 @@ pub enum Failure {
     ReaderGone,
 }
 
-/// The exit code of a command, after its failure has been told.
-pub fn exit_code(result: Result<Outcome, Failure>) -> ExitCode {
+/// The exit code of a command of this program, after its failure has been told.
+pub fn exit_code(program: &str, result: Result<Outcome, Failure>) -> ExitCode {
     let (code, text) = match result {
         Ok(Outcome::Fine) => return ExitCode::SUCCESS,
         Ok(Outcome::Problem) | Err(Failure::ReaderGone) => return ExitCode::from(1),
@@ -49,17 +48,17 @@ pub fn exit_code(result: Result<Outcome, Failure>) -> ExitCode {
         Err(Failure::Absent(text)) => (3, text),
     };
     let (what, hint) = text.split_once("; ").map_or((&*text, None), |(what, hint)| (what, Some(hint)));
-    tell(what, hint, code);
+    tell(program, what, hint, code);
     ExitCode::from(code)
 }
 
 /// Says what failed, and on a line of its own what would help: errors are worded that way, with a semicolon
 /// between. A program that wants JSON gets an object.
-pub fn tell(what: &str, hint: Option<&str>, code: u8) {
+pub fn tell(program: &str, what: &str, hint: Option<&str>, code: u8) {
     let told = match hint {
-        _ if args::wants_json() => json!({ "error": what, "hint": hint, "exit": code }).to_string(),
-        Some(hint) => format!("quipu: {what}\nhint: {hint}"),
-        None => format!("quipu: {what}"),
+        _ if wants_json() => json!({ "error": what, "hint": hint, "exit": code }).to_string(),
+        Some(hint) => format!("{program}: {what}\nhint: {hint}"),
+        None => format!("{program}: {what}"),
     };
     // Nobody can be told that standard error does not work.
     let _ = writeln!(io::stderr(), "{told}");
@@ -100,20 +99,9 @@ impl From<BenchError> for Failure {
     }
 }
 
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Failure {
-        let text = error.to_string();
-        match error {
-            RunError::Create(error) => error.into(),
-            RunError::Setting { .. } => Failure::Usage(text),
-            RunError::Store { source, .. } => Failure::new(matches!(source.into(), Failure::Usage(_)), text),
-            RunError::System { .. } | RunError::Met { .. } => Failure::Problem(text),
-        }
-    }
-}
-
 impl Failure {
-    fn new(usage: bool, text: String) -> Failure {
+    /// A misuse, or a problem.
+    pub fn new(usage: bool, text: String) -> Failure {
         if usage { Failure::Usage(text) } else { Failure::Problem(text) }
     }
 

@@ -1,19 +1,11 @@
-//! The `quipu` program: makes, uses, checks, measures and crash-tests pools from a command line.
+//! The `quipu` program: makes, uses, checks and measures pools from a command line.
 //!
 //! Scripts rely on it, so three things are promised. Results go to standard output and nothing else does;
 //! with `--json` they are one object a line. The exit code is 0 if all is well, 1 if a problem was found, 2
 //! if the command was misused or the file is no pool, 3 if the key is absent. Long work shows its
 //! progress on standard error, where a person would see it: on a terminal.
 
-mod args;
-mod commands;
-mod failure;
-mod leftover;
-mod output;
-mod pool;
-mod text;
-
-use quipu_lab::bench::alloc::Counting;
+use quipu_bench::alloc::Counting;
 use std::process::ExitCode;
 
 /// Counts allocations, so that DRAM per record is a result of benchmarks and not a guess.
@@ -21,10 +13,5 @@ use std::process::ExitCode;
 static ALLOCATOR: Counting = Counting;
 
 fn main() -> ExitCode {
-    // A limit of file sizes is an error and not the end.
-    quipu_medium::ignore_file_limit_signal();
-    match args::parse() {
-        Ok(command) => failure::exit_code(command.run()),
-        Err(code) => code,
-    }
+    quipu_cli::main()
 }

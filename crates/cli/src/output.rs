@@ -2,11 +2,11 @@
 //!
 //! Nothing here panics when the reader of a pipe goes away: the command ends quietly instead.
 
-use crate::args;
 use crate::failure::Failure;
+use crate::program::wants_json;
 use indicatif::{ProgressBar, ProgressStyle};
 use quipu::Statement;
-use quipu_lab::bench::Progress;
+use quipu_bench::Progress;
 use quipu_medium::{Answer, Survives};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub fn line(text: impl Display) -> Result<(), Failure> {
 
 /// Prints a line on standard error, which a command does not fail over.
 pub fn aside(text: impl Display) {
-    let _ = match args::wants_json() {
+    let _ = match wants_json() {
         true => writeln!(io::stderr(), "{}", json!({ "note": text.to_string() })),
         false => writeln!(io::stderr(), "quipu: {text}"),
     };

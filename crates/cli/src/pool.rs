@@ -5,7 +5,7 @@ use crate::commands::check::missed;
 use crate::failure::Failure;
 use crate::output::{self, Bar};
 use quipu::{Error, Options, Stats, Store};
-use quipu_lab::size;
+use quipu_bench::size;
 use quipu_medium::MediumError;
 
 /// Opens a pool, with a bar while it is recovered.

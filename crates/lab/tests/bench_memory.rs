@@ -1,6 +1,6 @@
 //! DRAM of a store is counted. One test in a process of its own, because others would allocate meanwhile.
 
-use quipu_lab::bench::{Config, Row, Silent, alloc, ops};
+use quipu_bench::{Config, Row, Silent, alloc, ops};
 
 #[global_allocator]
 static ALLOCATOR: alloc::Counting = alloc::Counting;

@@ -2,7 +2,7 @@
 //! a process of its own, because others would allocate meanwhile.
 
 use quipu::{Options, Store};
-use quipu_lab::bench::alloc;
+use quipu_bench::alloc;
 use quipu_medium::{Pages, Region};
 
 #[global_allocator]

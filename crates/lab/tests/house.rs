@@ -102,6 +102,20 @@ fn crates_import_only_downwards() {
     expect_none(&table(), &faults);
 }
 
+/// Whoever stores data need not build the proofs.
+#[test]
+fn the_program_of_users_is_built_without_the_lab() {
+    let lock = tree::read("Cargo.lock").expect("the workspace has a Cargo.lock");
+    let lab = |package| imports::needs(&lock, package).contains("quipu-lab");
+    assert!(!lab("quipu-cli"), "quipu-cli depends on quipu-lab");
+    assert!(
+        imports::needs(&lock, "quipu-cli").contains("quipu-medium") && lab("quipu-lab-cli"),
+        "it would notice"
+    );
+    let manifest = tree::read("crates/cli/Cargo.toml").expect("a crate has a manifest");
+    assert!(!manifest.contains("twins"), "quipu-cli can be built with stores that leave out rules");
+}
+
 #[test]
 fn rooms_import_only_lower_floors() {
     let mut faults = Vec::new();
@@ -196,7 +210,7 @@ fn unsafe_code_stays_in_its_rooms_and_gives_its_grounds() {
 #[test]
 fn errors_are_passed_over_for_a_reason() {
     let engine = |path: &str| {
-        ["medium", "parts", "store", "cli"]
+        ["medium", "parts", "store", "cli", "lab-cli"]
             .iter()
             .any(|name| path.starts_with(&format!("crates/{name}/src/")))
     };

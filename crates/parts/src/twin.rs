@@ -401,6 +401,8 @@ twins! {
     WordNotCompared,
     /// A scan does not look at a leaf's version again behind its copy.
     CopyNotProved,
+    /// The slice of a slot is believed to be that of the word which was read before.
+    PairNotProved,
     /// An inner node of the index that was replaced does not say so.
     ReplacedUntold,
     /// The gaps behind the highest key that there can be keep their old slices.

@@ -8,7 +8,7 @@
 
 #![cfg(loom)]
 
-use Act::{Get, Put, Replace, Take, Walk};
+use Act::{First, Get, Put, Replace, Take, Walk};
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::alex::Alex;
 use quipu_parts::index::{BothWays, Index, Key, Records};
@@ -35,11 +35,15 @@ enum Act {
     Take(Id),
     /// Tells all keys in order, so many at a time, and these among them.
     Walk(usize, &'static [Id]),
+    /// Tells so many of the first keys in order, at once.
+    First(usize),
 }
 
 /// The keys of an index, in the order in which they were put, and what threads do with it beside each other.
 struct Case {
     name: &'static str,
+    /// Switches from threads that could go on.
+    preemptions: usize,
     before: &'static [Id],
     threads: &'static [&'static [Act]],
     /// The versions that are left of some keys.
@@ -86,7 +90,7 @@ impl Act {
     fn given(self) -> Option<(Id, u64)> {
         match self {
             Put(id, version) | Replace(id, _, version) => Some((id, version)),
-            Get(..) | Take(..) | Walk(..) => None,
+            Get(..) | Take(..) | Walk(..) | First(..) => None,
         }
     }
 
@@ -116,6 +120,11 @@ impl Act {
                 let had = index.take(guard, key, None, |found| id_of(found) == id).expect("sound");
                 leaves(had.unwrap_or_else(|| panic!("{self:?} finds nothing")));
             }
+            First(most) => {
+                let (mut walk, mut told) = (index.scan_from(&[]), Vec::new());
+                index.next_words(guard, &mut walk, most, |word| told.push(id_of(word))).expect("sound");
+                assert!(told.is_sorted_by(|one, next| one < next), "{self:?} tells {told:?}");
+            }
             Walk(at_once, present) => {
                 let (mut walk, mut told) = (index.scan_from(&[]), Vec::new());
                 while index
@@ -141,7 +150,7 @@ impl Case {
 /// told once to who took it away.
 fn fails(case: &'static Case) -> bool {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
+    model.preemption_bound = Some(case.preemptions);
     model.max_branches = 20_000;
     let run = move || {
         let (index, collector) = (Arc::new(Alex::tiny()), Collector::new());
@@ -198,126 +207,163 @@ const CUT: &[Id] = &[
 
 /// A leaf of a tiny index has four slots here at first, and eight at most; an array of a layer has three
 /// keys.
-static CASES: [Case; 20] = [
+static CASES: [Case; 22] = [
+    Case {
+        name: "a get beside a slot that another key takes, and that its own key has again",
+        preemptions: 2,
+        before: &[key(200), key(300)],
+        threads: &[
+            &[Get(key(200), &[0, 1, 2])],
+            &[Take(key(200)), Put(key(150), 1), Take(key(150)), Put(key(200), 2)],
+        ],
+        after: &[],
+    },
     Case {
         name: "a get of an absent lowest slice beside a gap at the left that is filled",
+        preemptions: 2,
         before: &[key(100), key(200), key(300), key(50), key(40)],
         threads: &[&[Get(key(0), &[0])], &[Put(key(30), 1)]],
         after: &[],
     },
     Case {
         name: "a get of an absent highest slice beside a gap at the right that is filled",
+        preemptions: 2,
         before: &[key(100)],
         threads: &[&[Get(key(LAST), &[0])], &[Put(key(200), 1)]],
         after: &[],
     },
     Case {
         name: "a slot that is emptied and used again",
+        preemptions: 2,
         before: &[key(100), key(200)],
         threads: &[&[Put(key(250), 1)], &[Get(key(250), &[0, 1])], &[Take(key(200))]],
         after: &[(key(250), 1), (key(200), 0)],
     },
     Case {
         name: "a get beside a shift",
+        preemptions: 2,
         before: &[key(100), key(200)],
         threads: &[&[Get(key(200), &[1])], &[Put(key(50), 1)]],
         after: &[(key(50), 1)],
     },
     Case {
         name: "a new word beside a shift",
+        preemptions: 2,
         before: &[key(100), key(200)],
         threads: &[&[Replace(key(200), 1, 2)], &[Put(key(50), 1)]],
         after: &[(key(200), 2), (key(50), 1)],
     },
     Case {
         name: "a removal beside a shift",
+        preemptions: 2,
         before: &[key(100), key(200)],
         threads: &[&[Take(key(200))], &[Put(key(50), 1)]],
         after: &[(key(200), 0), (key(50), 1)],
     },
     Case {
         name: "a get beside a leaf that is built anew",
+        preemptions: 2,
         before: &[key(100), key(200), key(300)],
         threads: &[&[Get(key(200), &[1])], &[Put(key(50), 1)]],
         after: &[(key(50), 1)],
     },
     Case {
         name: "a removal beside a leaf that is built anew",
+        preemptions: 2,
         before: &[key(100), key(200), key(300)],
         threads: &[&[Take(key(200))], &[Put(key(50), 1)]],
         after: &[(key(200), 0), (key(300), 1), (key(50), 1)],
     },
     Case {
         name: "two that find a leaf full",
+        preemptions: 2,
         before: &[key(100), key(200), key(300)],
         threads: &[&[Put(key(250), 1)], &[Put(key(50), 1)]],
         after: &[(key(250), 1), (key(50), 1)],
     },
     Case {
         name: "a new word beside a leaf that becomes several",
+        preemptions: 2,
         before: &[key(100), key(200), key(300), key(400), key(500), key(600)],
         threads: &[&[Replace(key(600), 1, 2)], &[Put(key(150), 1)]],
         after: &[(key(600), 2), (key(150), 1)],
     },
     Case {
         name: "a get and a walk beside the removal of a neighbour",
+        preemptions: 2,
         before: &[key(100), key(200), key(300)],
         threads: &[&[Get(key(300), &[1]), Walk(1, &[key(100), key(300)])], &[Take(key(200))]],
         after: &[(key(200), 0)],
     },
     Case {
         name: "a removal of a key that is given another word",
+        preemptions: 2,
         before: &[key(100), key(200)],
         threads: &[&[Take(key(200))], &[Put(key(200), 2)]],
         after: &[(key(100), 1)],
     },
     Case {
         name: "a walk over several keys at once beside a shift",
+        preemptions: 2,
         before: &[key(100), key(200)],
         threads: &[&[Walk(8, &[key(100), key(200)])], &[Put(key(50), 1)]],
         after: &[(key(50), 1)],
     },
     Case {
         name: "a leaf that grows beside one that is cut, whose parent gets more children",
+        preemptions: 2,
         before: CUT,
         threads: &[&[Put(key(235), 1)], &[Put(key(5), 1)]],
         after: &[(key(235), 1), (key(5), 1)],
     },
     Case {
         name: "a new word beside a slot that becomes a layer",
+        preemptions: 2,
         before: &[(1, 1)],
         threads: &[&[Replace((1, 1), 1, 2), Get((1, 1), &[2])], &[Put((1, 2), 1)]],
         after: &[((1, 1), 2), ((1, 2), 1)],
     },
     Case {
         name: "a get beside both",
+        preemptions: 2,
         before: &[(1, 1)],
         threads: &[&[Replace((1, 1), 1, 2)], &[Get((1, 1), &[1, 2])], &[Put((1, 2), 1)]],
         after: &[((1, 1), 2), ((1, 2), 1)],
     },
     Case {
         name: "two keys that make a layer for a third",
+        preemptions: 2,
         before: &[(1, 1)],
         threads: &[&[Put((1, 3), 1)], &[Put((1, 2), 1)]],
         after: &[((1, 1), 1), ((1, 2), 1), ((1, 3), 1)],
     },
     Case {
         name: "a new word beside an array that is copied",
+        preemptions: 2,
         before: &[(1, 1), (1, 2)],
         threads: &[&[Replace((1, 1), 1, 2)], &[Get((1, 1), &[1, 2]), Get((1, 2), &[1])], &[Put((1, 3), 1)]],
         after: &[((1, 1), 2), ((1, 2), 1), ((1, 3), 1)],
     },
     Case {
         name: "a walk beside an array that becomes a tree",
+        preemptions: 2,
         before: &[(1, 1), (1, 2), (1, 0)],
         threads: &[&[Walk(1, &[(1, 0), (1, 1), (1, 2)])], &[Put((1, 3), 1)]],
         after: &[((1, 3), 1)],
     },
     Case {
         name: "a new word beside an array that becomes a tree",
+        preemptions: 2,
         before: &[(1, 1), (1, 2), (1, 0)],
         threads: &[&[Replace((1, 0), 1, 2), Get((1, 0), &[2])], &[Put((1, 3), 1)]],
         after: &[((1, 0), 2), ((1, 3), 1)],
+    },
+    Case {
+        name: "a walk beside a slot that another key takes, and whose key comes back behind it",
+        preemptions: 2,
+        before: &[key(200)],
+        threads: &[&[First(2)], &[Take(key(200)), Put(key(150), 1), Put(key(200), 2)]],
+        after: &[],
     },
 ];
 
@@ -326,6 +372,7 @@ const TWINS: &[Twin] = &[
     Twin::WordCopied,
     Twin::WordNotCompared,
     Twin::CopyNotProved,
+    Twin::PairNotProved,
     Twin::ReplacedUntold,
     Twin::AnyWordRemoved,
 ];

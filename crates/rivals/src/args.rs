@@ -7,10 +7,11 @@ use crate::index;
 use crate::output::{self, Failure, Report};
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
+use quipu_bench::Config;
+use quipu_bench::size;
+use quipu_bench::workload::Workload;
 use quipu_lab::bench::paper::{Benchmark, Paper, Scale};
-use quipu_lab::bench::{Config, Keys, Overwrites, SteadyLoad};
-use quipu_lab::size;
-use quipu_lab::workload::Workload;
+use quipu_lab::bench::{Keys, Overwrites, SteadyLoad};
 use quipu_rivals::engines::{Choice, Kind};
 use std::path::{Path, PathBuf};
 
@@ -68,8 +69,8 @@ enum Command {
     Mix(Mix),
     /// Measure indexes alone, ours and others, on sets of keys.
     ///
-    /// The same as `quipu bench index`, in one process for all. Bytes of a key are those that the program's
-    /// allocator has counted, of ours and of others.
+    /// The same as `quipu-lab bench index`, in one process for all. Bytes of a key are those that the
+    /// program's allocator has counted, of ours and of others.
     Index(index::Args),
     /// Repeat the evaluation of a paper whose rivals are not ours to run: with other engines beside our
     /// designs.

@@ -7,9 +7,9 @@ use crate::engines::{Choice, Fjall, Handle, Kind, Pmemkv, Redb, Rival, RocksDb, 
 use crate::level::Survival;
 use crate::place::Place;
 use quipu::{Design, Durability, MediumKind, Statement};
+use quipu_bench::settings;
+use quipu_bench::{BenchError, Config, Progress, Roofline, Row, Sink};
 use quipu_lab::bench::paper::Benchmark;
-use quipu_lab::bench::{BenchError, Config, Progress, Roofline, Row, Sink};
-use quipu_lab::settings;
 use quipu_medium::Region;
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! A paper's evaluation with other engines in the same run.
 
 use crate::output::{self, Failure, Stages};
+use quipu_bench::{Config, Row};
 use quipu_lab::bench::paper::{self, Paper, Preset, Run, Scale};
-use quipu_lab::bench::{Config, Row};
 use quipu_rivals::engines::Choice;
 use quipu_rivals::{Place, compare};
 
@@ -72,7 +72,7 @@ impl Evaluation {
             return output::can_all(&self.choices(run), &run.benchmark);
         }
         Err(Failure::Usage(format!(
-            "figure {} of {} measures what only Quipu's designs do: run it with quipu bench paper, or choose others \
+            "figure {} of {} measures what only Quipu's designs do: run it with quipu-lab bench paper, or choose others \
              with --figure",
             preset.figure, self.paper.name
         )))

@@ -1,8 +1,9 @@
 //! `quipu-rivals index`: indexes alone, ours and others, in one process.
 
 use crate::output::{Failure, Stages, json_line, print};
-use quipu_lab::bench::{Config, IndexLoad, index_table, indexes};
-use quipu_lab::choice::{OneOrAll, chosen};
+use quipu_bench::Config;
+use quipu_bench::choice::{OneOrAll, chosen};
+use quipu_lab::bench::{IndexLoad, index_table, indexes};
 use quipu_rivals::indexes::IndexChoice;
 
 #[derive(clap::Args)]

@@ -1,7 +1,7 @@
 //! Other engines measured beside Quipu: by the same runner, on the same medium, in the same run.
 //!
 //! A store that is compared only with itself is always the fastest. Here [`engines`] puts RocksDB, redb,
-//! fjall and pmemkv behind the runner's interface ([`quipu_lab::bench::Engine`]), each at the durability
+//! fjall and pmemkv behind the runner's interface ([`quipu_bench::Engine`]), each at the durability
 //! [levels](Level) that it has. [`compare`] runs them and Quipu's own designs one after another in the same
 //! place. The failures that an acknowledged write survives differ, and decide most of the speed, so they are
 //! part of every result. [`indexes`] puts other indexes in DRAM beside ours, without a store around them.

@@ -12,7 +12,7 @@ mod markdown;
 mod output;
 
 use clap::Parser;
-use quipu_lab::bench::alloc::Counting;
+use quipu_bench::alloc::Counting;
 use std::process::ExitCode;
 
 /// Counts the allocations of the engines in Rust; those of RocksDB are seen as resident memory.

@@ -1,7 +1,7 @@
 //! Results for people and for programs, each with what its acknowledged writes survive.
 
+use quipu_bench::{BenchError, Config, Progress, Row, plot, table};
 use quipu_lab::bench::paper::Benchmark;
-use quipu_lab::bench::{BenchError, Config, Progress, Row, plot, table};
 use quipu_rivals::engines::Choice;
 use quipu_rivals::{Place, Survival, compare};
 use serde::Serialize;

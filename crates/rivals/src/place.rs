@@ -4,7 +4,7 @@
 //! They are made by the benchmark and removed by it, and so must not exist before: an existing folder is left
 //! alone.
 
-use quipu_lab::bench::BenchError;
+use quipu_bench::BenchError;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -6,9 +6,10 @@
 mod skip;
 
 use quipu::MediumKind;
+use quipu_bench::workload::Workload;
+use quipu_bench::{BenchError, Config, Engine, EngineClient, OpenEngine, Silent};
 use quipu_lab::bench::paper::Benchmark;
-use quipu_lab::bench::{BenchError, Config, Engine, EngineClient, Keys, OpenEngine, Overwrites, Silent};
-use quipu_lab::workload::Workload;
+use quipu_lab::bench::{Keys, Overwrites};
 use quipu_rivals::compare;
 use quipu_rivals::engines::pmemkv::environment;
 use quipu_rivals::engines::{Choice, Fjall, Kind, Pmemkv, Redb, Rival, RocksDb, Setup};
@@ -159,7 +160,7 @@ fn runs_at(chosen: &[Choice]) {
             continue;
         }
         let mut rows = Vec::new();
-        let sink = &mut |choice: &Choice, row: quipu_lab::bench::Row| rows.push((choice.to_string(), row));
+        let sink = &mut |choice: &Choice, row: quipu_bench::Row| rows.push((choice.to_string(), row));
         compare::run(chosen, &benchmark, &tiny(), &Place::new(&path), &Silent, sink).unwrap();
         assert_eq!(rows.len(), chosen.len() * phases.len());
         for (number, (name, row)) in rows.iter().enumerate() {

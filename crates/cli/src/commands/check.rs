@@ -32,7 +32,7 @@ design's format has no check for). With --salvage: pool, salvaged_to, sound, key
 had and whose latest record is lost; null if that is not known), named (how many of them lost_keys names), lost_keys (list of key, escaped, and \
 instead: nothing, older_value or deleted_value).";
 
-/// Prove every structure and every record of a pool, and that no space leaks.
+/// Prove every structure and record, and that no space leaks.
 ///
 /// Damage is reported and never repaired: the pool is only read. Records that a crash of the system took,
 /// where the durability of the pool does not cover that, are lost and not damage; they are reported until a

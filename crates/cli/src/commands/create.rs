@@ -7,7 +7,7 @@ use crate::output;
 use clap::ValueEnum;
 use quipu::internals::FreeList;
 use quipu::{Design, Durability, Options, Setting, Store};
-use quipu_lab::{arguments, size};
+use quipu_bench::{arguments, size};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

@@ -14,7 +14,7 @@ Examples:
 Fields of the JSON objects: name, paper, ordered, tables (whether its pools have any), parts and switches (objects), settings (an object of objects \
 with default, values, help and kept: whether the pool keeps it, or each opening chooses), limits (a list).";
 
-/// List the designs that a pool can have, each with its parts, its paper, its switches and settings.
+/// List the designs of pools, with their parts and settings.
 ///
 /// Settings of a pool are chosen with --set NAME=VALUE when it is created, and all settings so for
 /// benchmarks.

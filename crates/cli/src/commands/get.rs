@@ -2,9 +2,9 @@
 
 use crate::args::{PoolChoice, TableChoice};
 use crate::failure::{Failure, Outcome};
+use crate::transfer::JsonRecord;
 use crate::{output, pool, text};
 use quipu::Expiry;
-use quipu_cli::transfer::JsonRecord;
 use std::ffi::OsString;
 
 const EXAMPLES: &str = "\

@@ -4,12 +4,12 @@ use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::pool;
-use clap::ValueEnum;
-use quipu::{Error, Store};
-use quipu_cli::transfer::{
+use crate::transfer::{
     self, DebianReader, ImportCause, ImportError, Imported, JsonlReader, Records, TextReader, TsvReader,
 };
-use quipu_lab::size::human;
+use clap::ValueEnum;
+use quipu::{Error, Store};
+use quipu_bench::size::human;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

@@ -4,10 +4,10 @@ use super::table;
 use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::wrapped;
+use crate::transfer::tables_of;
 use crate::{output, pool};
 use quipu::{Error, Part, Statement, Stats, Store, Table, TableStats};
-use quipu_cli::transfer::tables_of;
-use quipu_lab::size::human;
+use quipu_bench::size::human;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -26,7 +26,7 @@ from_checkpoint, levels (an object: folder, files, bytes, records with supersede
 null if the pool can have none), parts (a list of objects: path, node, bytes, zones, free_zones), spills (zones and pieces of zones that were \
 taken of another node since open), tables (a list of objects as of `quipu table list`; null if the design has none).";
 
-/// Say what a pool is, what it holds, and which failures its contents survive.
+/// Say what a pool is and holds, and which failures it survives.
 ///
 /// The pool is only read. One that was not closed is recovered in memory for that, and stays as it is.
 #[derive(clap::Args)]

@@ -2,10 +2,10 @@
 
 use crate::args::{PoolChoice, TableChoice};
 use crate::failure::{Failure, Outcome};
+use crate::transfer::JsonRecord;
 use crate::{output, pool, text};
 use quipu::Error;
-use quipu_cli::transfer::JsonRecord;
-use quipu_lab::size;
+use quipu_bench::size;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Read;

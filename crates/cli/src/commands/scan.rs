@@ -3,9 +3,9 @@
 use super::check::listed;
 use crate::args::{PoolChoice, TableChoice};
 use crate::failure::{Failure, Outcome};
+use crate::transfer::{JsonRecord, escape, proved};
 use crate::{output, pool, text};
 use quipu::{DamagedPlace, Design, Error, KeyValue, Store};
-use quipu_cli::transfer::{JsonRecord, escape, proved};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::ops::Bound;
@@ -22,7 +22,7 @@ Examples:
 Fields of each JSON object, as in an export of the form jsonl: key, value (key_hex, value_hex with --hex, or if they are not UTF-8), \
 expires (milliseconds since 1970, if it does), table (unless it is default).";
 
-/// Print the records of a pool in the order of their keys, or against it.
+/// Print records in the order of their keys, or against it.
 ///
 /// Each record is a line: the key, a tab and the value, escaped as in an export (docs/EXPORT.md). Keys are
 /// ordered by their bytes. Only designs that keep keys in their order can do this, or that do it on request,

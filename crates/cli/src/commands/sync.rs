@@ -14,7 +14,9 @@ Examples:
 
 Fields of the JSON object: pool, medium, survives (process_crash, os_crash, power_loss: of later writes).";
 
-/// Write a pool back to its device, so that a crash of the system takes nothing of what it holds now.
+/// Write a pool back to its device.
+///
+/// A crash of the system takes nothing then of what the pool holds now.
 ///
 /// Commands that change a pool do this by themselves before they end. It is for a pool in a file whose
 /// process was killed, or left it without closing it: its writes may still be in the memory of the system

@@ -12,10 +12,18 @@ mod levels;
 mod measuring;
 mod pairs;
 mod pools;
-mod proving;
+mod program;
 mod reading;
 mod refusals;
+mod rows;
 mod scripts;
 mod support;
 mod tables;
+mod tour;
 mod transfer;
+
+/// The program that is tested.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_quipu");
+
+/// Its name, with which its messages begin.
+const NAME: &str = "quipu";

@@ -52,7 +52,7 @@ fn slips_are_answered_with_what_was_meant() {
     assert!(create(["--design", "vyper"]).contains("did you mean viper?"));
     assert!(create(["--design", "flatstore"]).contains("did you mean flatstore-h?"));
     assert!(create(["--set", "elimnate=off"]).contains("did you mean eliminate?"));
-    assert!(fail(["crash", "--design", "quipo"], 2).contains("did you mean quipu?"));
+    assert!(fail(["bench", "ops", "--design", "quipo"], 2).contains("did you mean quipu?"));
     assert!(!path.exists());
 }
 

@@ -4,13 +4,13 @@
 //! Taking is Get and Commit, after which they are durably their owner's; giving back is Release. Nothing is
 //! written to them. Beside them stands the system's `malloc`, in DRAM, of which nothing is durable.
 
-use super::config::Config;
-use super::cost::Meter;
-use super::drive::{Phase, drive};
-use super::error::BenchError;
-use super::progress::Progress;
-use super::report::{Row, Sink};
-use super::target::{bare, format_of_parts};
+use quipu_bench::config::Config;
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::{Phase, drive};
+use quipu_bench::error::BenchError;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Row, Sink};
+use quipu_bench::target::{bare, format_of_parts};
 use quipu_medium::Region;
 use quipu_parts::space::{
     FormatOptions, FreeListKind, ObjectId, ObjectPool, PoolSpec, Space, SpaceError, ZoneId,

@@ -1,8 +1,8 @@
 //! Memtables and their log without a store around them, for benchmarks of these parts alone.
 
-use super::config::Config;
-use super::error::BenchError;
-use super::target::format_of_parts;
+use quipu_bench::config::Config;
+use quipu_bench::error::BenchError;
+use quipu_bench::target::format_of_parts;
 use quipu_medium::{LINE, Region};
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::chain::anchor::Anchor;

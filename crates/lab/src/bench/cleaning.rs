@@ -6,18 +6,18 @@
 //! written, so that nothing is cleaned but what the store's settings ask for. On the simulator, which runs no
 //! cleaner, all files that have dead records are cleaned on request, and row `at rest` has the costs of that.
 
-use super::config::Config;
-use super::cost::Meter;
-use super::drive::Outcome;
-use super::engine::{Engine, EngineClient, OpenEngine};
-use super::error::BenchError;
-use super::memory::Memory;
-use super::progress::Progress;
-use super::report::{Row, Sink};
-use super::session::{Session, in_new_place};
-use super::target::{Opened, Target, room};
-use crate::workload::{KeyShape, Permutation};
 use quipu::MediumKind;
+use quipu_bench::config::Config;
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::Outcome;
+use quipu_bench::engine::{Engine, EngineClient, OpenEngine};
+use quipu_bench::error::BenchError;
+use quipu_bench::memory::Memory;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Row, Sink};
+use quipu_bench::session::{Session, in_new_place};
+use quipu_bench::target::{Opened, Target, room};
+use quipu_bench::workload::{KeyShape, Permutation};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 

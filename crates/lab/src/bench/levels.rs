@@ -4,18 +4,18 @@
 //! Which of these it is follows from the settings: the size of the pool, and whether a thread compacts. Gets
 //! and scans of 100 records choose uniformly from all records, and every value is checked.
 
-use super::config::Config;
-use super::cost::Meter;
-use super::drive::{Access, Outcome};
-use super::engine::{Engine, OpenEngine};
-use super::error::BenchError;
-use super::memory::Memory;
-use super::progress::Progress;
-use super::report::{Row, Sink};
-use super::scan::{Scan, last_key};
-use super::session::{Session, in_new_place};
-use super::target::{Opened, Target, room};
-use crate::workload::{KeyShape, mix};
+use quipu_bench::config::Config;
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::{Access, Outcome};
+use quipu_bench::engine::{Engine, OpenEngine};
+use quipu_bench::error::BenchError;
+use quipu_bench::memory::Memory;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Row, Sink};
+use quipu_bench::scan::{Scan, last_key};
+use quipu_bench::session::{Session, in_new_place};
+use quipu_bench::target::{Opened, Target, room};
+use quipu_bench::workload::{KeyShape, mix};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Instant;

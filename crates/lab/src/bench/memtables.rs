@@ -11,17 +11,17 @@
 //! it, or in a random one. A `get` looks for a random key, copies the record's value out and checks it.
 
 use super::chain::{bytes_of_items, chain_log, is_too_long, zone_size};
-use super::config::{Config, refuse};
-use super::cost::Meter;
-use super::drive::{Phase, drive};
-use super::error::{BenchError, Fault};
-use super::memory::Memory;
-use super::progress::Progress;
-use super::report::{Row, Sink};
-use super::session::WARM_UP;
-use super::target::{INDEX_PER_RECORD, bare, touch_dram};
-use crate::workload::{Permutation, Values, mix};
 use crossbeam_skiplist::SkipMap;
+use quipu_bench::config::{Config, refuse};
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::{Phase, drive};
+use quipu_bench::error::{BenchError, Fault};
+use quipu_bench::memory::Memory;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Row, Sink};
+use quipu_bench::session::WARM_UP;
+use quipu_bench::target::{INDEX_PER_RECORD, bare, touch_dram};
+use quipu_bench::workload::{Permutation, Values, mix};
 use quipu_medium::Region;
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::epoch::{Collector, Participant};

@@ -5,15 +5,15 @@
 //! is a writer, and the time of a write is what counts. The simulator has no time, but it knows DIMMs: there
 //! a round of writes stands for writers at the same moment, and is asked how many of them were at one DIMM.
 
-use super::config::{Config, setting};
-use super::cost::{DimmMeter, Meter};
-use super::drive::{Phase, drive};
-use super::error::BenchError;
-use super::progress::Progress;
-use super::report::{Row, Sink};
-use super::target::bare;
-use crate::workload::mix;
 use quipu::MediumKind;
+use quipu_bench::config::{Config, setting};
+use quipu_bench::cost::{DimmMeter, Meter};
+use quipu_bench::drive::{Phase, drive};
+use quipu_bench::error::BenchError;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Row, Sink};
+use quipu_bench::target::bare;
+use quipu_bench::workload::mix;
 use quipu_medium::{LINE, Region};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};

@@ -5,18 +5,18 @@
 //! thread reclaims all that has holes (section 5.3.8 of Viper, VLDB'21). On the simulator, which runs one
 //! thread, only reclamation itself is counted.
 
-use super::config::Config;
-use super::cost::Meter;
-use super::drive::{Outcome, drive};
-use super::engine::{Engine, EngineClient, OpenEngine};
-use super::error::BenchError;
-use super::memory::Memory;
-use super::progress::Progress;
-use super::report::{Row, Sink};
-use super::session::{Session, in_new_place};
-use super::target::{Opened, Target, room};
-use crate::workload::{KeyShape, Permutation, mix};
 use quipu::MediumKind;
+use quipu_bench::config::Config;
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::{Outcome, drive};
+use quipu_bench::engine::{Engine, EngineClient, OpenEngine};
+use quipu_bench::error::BenchError;
+use quipu_bench::memory::Memory;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Row, Sink};
+use quipu_bench::session::{Session, in_new_place};
+use quipu_bench::target::{Opened, Target, room};
+use quipu_bench::workload::{KeyShape, Permutation, mix};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Instant;

@@ -4,17 +4,17 @@
 //! system's cache, as they are when only the process died. After each reopening all records must be counted
 //! and a sample is read back, untimed.
 
-use super::config::Config;
-use super::cost::Meter;
-use super::drive::Outcome;
-use super::engine::{Engine, OpenEngine};
-use super::error::BenchError;
-use super::memory::Memory;
-use super::progress::Progress;
-use super::report::{Row, Sink};
-use super::session::{REREAD, Session, in_new_place};
-use super::target::{Opened, Target, room};
-use crate::workload::{KeyShape, Permutation};
+use quipu_bench::config::Config;
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::Outcome;
+use quipu_bench::engine::{Engine, OpenEngine};
+use quipu_bench::error::BenchError;
+use quipu_bench::memory::Memory;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Row, Sink};
+use quipu_bench::session::{REREAD, Session, in_new_place};
+use quipu_bench::target::{Opened, Target, room};
+use quipu_bench::workload::{KeyShape, Permutation};
 use std::time::Instant;
 
 /// Loads each design, drops it without closing and reopens it (row `recovery`), then closes and reopens it

@@ -6,14 +6,14 @@
 //! own, with a fence each. It is taken before and after, and the mean counts.
 
 use super::chain::{bytes_of_items, chain_log, is_too_long, item_len, zone_size};
-use super::config::{Config, refuse};
-use super::cost::Meter;
-use super::drive::{Outcome, Phase, drive};
-use super::error::BenchError;
-use super::progress::Progress;
-use super::report::{Row, Sink};
-use super::roofline::{Limits, Roof};
-use super::target::bare;
+use quipu_bench::config::{Config, refuse};
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::{Outcome, Phase, drive};
+use quipu_bench::error::BenchError;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Row, Sink};
+use quipu_bench::roofline::{Limits, Roof};
+use quipu_bench::target::bare;
 use quipu_medium::{LINE, Region};
 use quipu_parts::commit::ring::Grants;
 use quipu_parts::heap::chain::{ChainLog, Chunk, GroupSettings, Groups, Item, Supply, Written};

@@ -8,22 +8,22 @@
 //! Threads share all records. A get must find a whole value of its record; which of those that were written
 //! is not known where several threads write.
 
-use super::config::{Config, refuse};
-use super::cost::Meter;
-use super::drive::{Access, ENDLESS, Outcome, Phase, drive};
-use super::engine::{Engine, EngineClient, OpenEngine};
-use super::error::BenchError;
-use super::memory::Memory;
-use super::progress::Progress;
-use super::report::{EachKind, Row, Sink, Steadiness, Steady};
-use super::roofline::{Limits, Roofline};
-use super::session::{Bounds, Session, in_new_place};
-use super::stalls::{Stalls, beside_control};
-use super::target::{Target, room};
 use super::timeline::Timeline;
 use super::util::Keys;
-use crate::workload::{KeyShape, mix};
 use quipu::MediumKind;
+use quipu_bench::config::{Config, refuse};
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::{Access, ENDLESS, Outcome, Phase, drive};
+use quipu_bench::engine::{Engine, EngineClient, OpenEngine};
+use quipu_bench::error::BenchError;
+use quipu_bench::memory::Memory;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{EachKind, Row, Sink, Steadiness, Steady};
+use quipu_bench::roofline::{Limits, Roofline};
+use quipu_bench::session::{Bounds, Session, in_new_place};
+use quipu_bench::stalls::{Stalls, beside_control};
+use quipu_bench::target::{Target, room};
+use quipu_bench::workload::{KeyShape, mix};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::{Mutex, PoisonError};
@@ -66,7 +66,7 @@ impl SteadyLoad {
 /// each design.
 ///
 /// # Errors
-/// As for [`ops`](super::ops()).
+/// As for [`ops`](quipu_bench::ops()).
 pub fn steady(
     config: &Config,
     load: &SteadyLoad,

@@ -8,17 +8,17 @@
 //!
 //! The parts are those of a store of slots; logs have no such benchmark.
 
-use super::config::{Config, setting};
-use super::cost::Meter;
-use super::drive::{Phase, drive};
-use super::error::{BenchError, Fault};
-use super::ops::{OpsPhase, ops};
-use super::progress::Progress;
-use super::report::{Row, Sink};
-use super::target::{bare, format_of_parts, room};
-use crate::workload::{KeyShape, Permutation, Values};
 use quipu::Design;
 use quipu::internals::RecordForm;
+use quipu_bench::config::{Config, setting};
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::{Phase, drive};
+use quipu_bench::error::{BenchError, Fault};
+use quipu_bench::ops::{OpsPhase, ops};
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Row, Sink};
+use quipu_bench::target::{bare, format_of_parts, room};
+use quipu_bench::workload::{KeyShape, Permutation, Values};
 use quipu_medium::Region;
 use quipu_parts::epoch::Collector;
 use quipu_parts::heap::slots::{Neighbor, Offset, SlotHeap};

@@ -1,7 +1,7 @@
 //! The operations of a thread, each timed, by the second in which they ended.
 
-use super::drive::{Access, Latencies};
-use super::stalls::Stall;
+use quipu_bench::drive::{Access, Latencies};
+use quipu_bench::stalls::Stall;
 use std::time::Instant;
 
 /// The operations of one thread.
@@ -17,7 +17,7 @@ impl Timeline {
     /// For so many seconds. All of its memory is taken here, except that of stalls.
     pub(super) fn new(seconds: u64) -> Timeline {
         let by_second = vec![0; seconds as usize];
-        Timeline { begin: None, by_second, latencies: Latencies::new(), stalls: Vec::new() }
+        Timeline { begin: None, by_second, latencies: Latencies::none(), stalls: Vec::new() }
     }
 
     /// Notes an operation. One that ended after the last second has no second.

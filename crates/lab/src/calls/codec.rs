@@ -4,9 +4,9 @@
 //! key and is whole, and its length follows from its number.
 
 use crate::contract::value_of;
-use crate::workload::{SHORTEST_VALUE, Values};
 use quipu::Store;
 use quipu::internals::RecordForm;
+use quipu_bench::workload::{SHORTEST_VALUE, Values};
 
 /// Number of a key among those of its owner.
 pub type Key = u32;

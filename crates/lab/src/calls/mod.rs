@@ -29,6 +29,6 @@ pub use codec::{Codec, Key, Value};
 pub use draw::{Draw, Scope};
 pub use hand::{Answer, Ends, Hand, Shown};
 pub use model::Model;
-pub use pool::{capabilities, vary};
+pub use pool::vary;
 pub(crate) use verify::prove;
 pub use verify::verify;

@@ -1,7 +1,6 @@
 //! The make of a pool: its settings vary with a seed, so that everything meets everything.
 
 use super::codec::FIXED;
-use quipu::designs::Capabilities;
 use quipu::internals::{CacheSize, IndexChoice, NodePlace, Shortcut, Techniques};
 use quipu::{Design, Options};
 
@@ -38,13 +37,5 @@ fn techniques(design: Design, number: u64) -> Techniques {
         3 => Techniques { shortcut: Shortcut::Off, ..Techniques::ALL },
         4 => Techniques { batch: false, ..Techniques::ALL },
         _ => Techniques::ALL,
-    }
-}
-
-/// The capabilities of a store that is opened like this.
-pub fn capabilities(options: &Options, design: Design) -> Capabilities {
-    match options.index {
-        IndexChoice::Own => design.can().clone(),
-        IndexChoice::Alex => design.can().when_ordered(),
     }
 }

@@ -16,7 +16,7 @@ pub fn value_of(key: &[u8], version: u64, len: usize) -> Vec<u8> {
     // Word by word: values of megabytes are made often.
     let mut value = Vec::with_capacity(len + 8);
     for word in 0..len.div_ceil(8) as u64 {
-        value.extend_from_slice(&crate::workload::mix(seed.wrapping_add(word)).to_le_bytes());
+        value.extend_from_slice(&quipu_bench::workload::mix(seed.wrapping_add(word)).to_le_bytes());
     }
     value.truncate(len);
     value

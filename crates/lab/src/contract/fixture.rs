@@ -1,8 +1,8 @@
 //! [`Fixture`]: a pool of one design on one medium, which a check can create, close or abandon, and open
 //! again.
 
-use crate::run::on_threads;
 use quipu::{Design, Durability, Error, Levels, MediumKind, Options, Store};
+use quipu_bench::threads::on_threads;
 use quipu_medium::sim::{SimOptions, sched};
 use quipu_medium::{Pages, Region};
 use std::path::PathBuf;

@@ -23,7 +23,7 @@ use super::pool::Pool;
 use super::report::{Broken, CrashConfig, Violation};
 use super::verdict::{compare, read_all};
 use super::workload::Step;
-use crate::arguments::twin_argument;
+use crate::breaks::twin_argument;
 use quipu::Store;
 use quipu::internals::twin;
 use quipu_medium::Region;
@@ -89,7 +89,7 @@ impl<'a> History<'a> {
             let CrashConfig { design, threads, settings, twin, .. } = self.config;
             let set: String = settings.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
             let replay = format!(
-                "quipu crash --design {design} --seed {} --histories 1 --threads {threads}{set}{}",
+                "quipu-lab crash --design {design} --seed {} --histories 1 --threads {threads}{set}{}",
                 self.seed,
                 twin_argument(*twin)
             );

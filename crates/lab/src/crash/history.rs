@@ -32,7 +32,7 @@ pub struct MemberView {
 pub struct Expectation {
     /// By key number.
     pub keys: Vec<KeyView>,
-    /// Grows with every returned operation: equal numbers within a run mean equal expectations of what must
+    /// Grows with every operation that ended: equal numbers within a run mean equal expectations of what must
     /// stay.
     pub version: u64,
     /// The atomic batches in flight, by their keys.
@@ -204,7 +204,10 @@ impl Recorder {
         if let Some(ledger) = &mut self.ledger {
             ledger.withdraw(running.0);
         }
-        for (key, op, _) in self.end(running) {
+        let parts = self.end(running);
+        // An image that was allowed by its effect is allowed no longer.
+        self.version += u64::from(parts.iter().any(|(_, _, action)| *action != Action::Get));
+        for (key, op, _) in parts {
             self.keys[key].strict.withdraw(op);
             self.keys[key].without_reads.withdraw(op);
         }
@@ -316,5 +319,24 @@ impl Recorder {
     /// Operations that have returned.
     pub fn version(&self) -> u64 {
         self.version
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crash before it may have left what the operation would have done, and none after it may.
+    #[test]
+    fn a_write_that_is_withdrawn_makes_another_expectation_and_a_read_does_not() {
+        let mut recorder = Recorder::new(&[Some(1)], 0, None);
+        for (action, changes) in [(Action::Put(2), true), (Action::Get, false)] {
+            let running = recorder.invoke(&[(0, action)]);
+            let before = recorder.expectation();
+            recorder.withdraw(running);
+            let after = recorder.expectation();
+            assert_eq!(before.version != after.version, changes);
+            assert_eq!(before.keys[0].allowed != after.keys[0].allowed, changes);
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! The settings of an exploration, and its findings.
 
 use super::moment::KINDS;
-use crate::arguments;
-use crate::size::count;
+use crate::breaks;
 use quipu::Design;
 use quipu::internals::Twin;
+use quipu_bench::arguments;
+use quipu_bench::size::count;
 use quipu_medium::sim::Fault;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -50,7 +51,7 @@ pub struct CrashConfig {
     pub workers: usize,
     /// Break the store on purpose, to see that the explorer notices: a self-test, which must end with
     /// violations.
-    #[arg(long, value_name = "NAME", value_parser = arguments::broken(&[]))]
+    #[arg(long, value_name = "NAME", value_parser = breaks::broken(&[]))]
     pub twin: Option<Broken>,
 }
 

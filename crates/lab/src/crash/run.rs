@@ -16,7 +16,7 @@ use super::stage::Stage;
 use super::tables::with_tables;
 use super::verdict::{compare, read_all, surveyed, works_on};
 use super::workload::{self, Step, Work};
-use crate::arguments::twin_argument;
+use crate::breaks::twin_argument;
 use quipu::internals::twin;
 use quipu::{Design, Store};
 use quipu_medium::Region;
@@ -491,7 +491,7 @@ impl<'a> Run<'a> {
         let CrashConfig { design, ops, threads, settings, twin, .. } = self.config;
         let set: String = settings.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
         let replay = format!(
-            "quipu crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}{set}{}",
+            "quipu-lab crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}{set}{}",
             self.seed,
             twin_argument(*twin)
         );

@@ -1,10 +1,10 @@
 //! The settings of a run, and its findings.
 
-use crate::arguments;
 use crate::linear::{self, Broken};
 use crate::run::Conviction;
-use crate::size::{self, count};
 use quipu::Design;
+use quipu_bench::arguments;
+use quipu_bench::size::{self, count};
 use serde::Serialize;
 use std::path::PathBuf;
 

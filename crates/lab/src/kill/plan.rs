@@ -4,8 +4,8 @@
 //! last that was acknowledged. That is why no call here depends on what an earlier one returned.
 
 use crate::action::{Action, Value};
-use crate::workload::mix;
 use quipu::{Client, Design, Error, Store};
+use quipu_bench::workload::mix;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 

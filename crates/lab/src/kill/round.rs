@@ -4,7 +4,7 @@ use super::config::WriterConfig;
 use super::frame::Acknowledgement;
 use super::plan::{Extent, Plan};
 use crate::linear::{Caller, Operation};
-use crate::workload::mix;
+use quipu_bench::workload::mix;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::io::{self, BufRead, BufReader, Read};

@@ -146,7 +146,7 @@ impl KillReport {
         let size = size.unwrap_or(Extent::of(*design).size);
         let twin = config.twin.map_or(String::new(), |twin| format!(" --twin {twin}"));
         let replay = format!(
-            "quipu kill {} --design {design} --size {size} --rounds {} --threads {threads} --seed {seed}{twin}",
+            "quipu-lab kill {} --design {design} --size {size} --rounds {} --threads {threads} --seed {seed}{twin}",
             pool.display(),
             round + 1
         );

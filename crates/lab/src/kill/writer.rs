@@ -4,9 +4,9 @@ use super::config::WriterConfig;
 use super::frame::Acknowledgement;
 use super::plan::{Extent, Plan};
 use crate::linear::{Broken, Clock, Subject, Timing, perform};
-use crate::run::on_threads;
 use quipu::internals::twin::leave_out;
 use quipu::{Error, ErrorKind, Options, Store};
+use quipu_bench::threads::on_threads;
 use std::fs::File;
 use std::io::{self, Write};
 

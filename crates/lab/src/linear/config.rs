@@ -1,10 +1,10 @@
 //! The settings of a run over real threads, and its findings.
 
 use super::twins::{self, Broken};
-use crate::arguments;
 use crate::run::Conviction;
-use crate::size::count;
 use quipu::Design;
+use quipu_bench::arguments;
+use quipu_bench::size::count;
 use serde::Serialize;
 use std::path::PathBuf;
 

@@ -8,9 +8,9 @@
 use super::record::{Held, Log};
 use super::subject::{Subject, Timing};
 use crate::action::{Action, Outcome, State};
-use crate::workload::mix;
 use quipu::designs::Capabilities;
 use quipu::{Error, Store};
+use quipu_bench::workload::mix;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

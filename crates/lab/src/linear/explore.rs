@@ -80,7 +80,7 @@ impl LinearReport {
             let folder = folder.map_or(String::new(), |folder| format!(" --folder {}", folder.display()));
             let twin = config.twin.map_or(String::new(), |twin| format!(" --twin {twin}"));
             let replay = format!(
-                "quipu linear --design {design} --histories {} --threads {threads} --keys {keys} --calls {calls} \
+                "quipu-lab linear --design {design} --histories {} --threads {threads} --keys {keys} --calls {calls} \
                  --seed {seed}{folder}{twin}",
                 (history / LOT + 1) * LOT
             );

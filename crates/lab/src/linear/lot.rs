@@ -16,10 +16,10 @@ use super::twins::Broken;
 use crate::action::Action;
 use crate::calls::{prove, vary};
 use crate::contract::{Ending, Fixture, Medium};
-use crate::run::on_threads;
 use quipu::internals::twin::leave_out;
 use quipu::internals::{CacheSize, IndexChoice, Merging, RecordForm};
 use quipu::{Client, Error, Levels, Store};
+use quipu_bench::threads::on_threads;
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Stores broken on purpose, to see that the checker notices.
 
-use crate::arguments::{Named, one_of};
+use crate::breaks::{Named, one_of};
 use clap::builder::TypedValueParser;
 use quipu::internals::Twin;
 use std::fmt;

@@ -5,7 +5,7 @@
 //! as [`NOBODYS`], which no order of writes explains.
 
 use crate::action::{NOBODYS, Value};
-use crate::workload::{Values, mix};
+use quipu_bench::workload::{Values, mix};
 
 /// Values below this are real; above, the bytes of another key might by chance pass for one.
 const END: Value = 1 << 56;

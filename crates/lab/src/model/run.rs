@@ -2,9 +2,10 @@
 
 use super::shrink::shrink;
 use super::step::{HANDS, KEYS, Step, TABLES, generate};
-use crate::calls::{Call, Codec, Hand, Model, capabilities, vary, verify};
+use crate::calls::{Call, Codec, Hand, Model, vary, verify};
 use crate::contract::{Ending, Fixture, Medium};
 use quipu::{Design, Store};
+use quipu_bench::settings::capabilities;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,10 +1,11 @@
 //! The settings of a run, and its findings.
 
-use crate::arguments::{self, Named, one_of};
+use crate::breaks::{Named, one_of};
 use crate::run::Conviction;
-use crate::size::count;
 use quipu::Design;
 use quipu::internals::Twin;
+use quipu_bench::arguments;
+use quipu_bench::size::count;
 use serde::Serialize;
 use std::path::PathBuf;
 

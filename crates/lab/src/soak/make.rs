@@ -1,9 +1,10 @@
 //! The make of a pool, and of its calls: drawn from a seed.
 
-use crate::calls::{Scope, capabilities, vary};
+use crate::calls::{Scope, vary};
 use crate::contract::{Fixture, Medium};
 use quipu::internals::{Merging, RecordForm};
 use quipu::{Design, Levels};
+use quipu_bench::settings::capabilities;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};

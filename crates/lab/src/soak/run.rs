@@ -4,10 +4,11 @@ use super::config::{SoakConfig, SoakReport};
 use super::make::{Make, ZONE};
 use crate::calls::{Codec, Draw, Hand, Model, verify};
 use crate::contract::message;
-use crate::run::{At, Conviction, RunError, on_threads};
-use crate::workload::mix;
+use crate::run::{At, Conviction, RunError};
 use quipu::internals::twin::{dawdle_by, leave_out};
 use quipu::{Error, Store};
+use quipu_bench::threads::on_threads;
+use quipu_bench::workload::mix;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -317,8 +318,9 @@ impl SoakReport {
         let folder =
             folder.as_ref().map_or(String::new(), |folder| format!(" --folder {}", folder.display()));
         let twin = twin.map_or(String::new(), |twin| format!(" --twin {}", twin.name()));
-        let replay =
-            format!("quipu soak --design {design} --pools 1 --threads {threads} --seed {seed}{folder}{twin}");
+        let replay = format!(
+            "quipu-lab soak --design {design} --pools 1 --threads {threads} --seed {seed}{folder}{twin}"
+        );
         self.details.push(Conviction {
             at: At::Reopenings(self.closed + self.dropped + self.abandoned),
             what,

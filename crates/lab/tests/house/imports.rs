@@ -14,9 +14,11 @@ pub const CRATES: &[(&str, &str, &[&str])] = &[
     ("parts", "quipu-parts", &["medium"]),
     ("store", "quipu", &["medium", "parts"]),
     ("crashtest", "quipu-crashtest", &["medium", "store"]),
-    ("lab", "quipu-lab", &["medium", "parts", "store"]),
-    ("cli", "quipu-cli", &["medium", "lab", "store"]),
-    ("rivals", "quipu-rivals", &["medium", "lab", "store"]),
+    ("bench", "quipu-bench", &["medium", "parts", "store"]),
+    ("lab", "quipu-lab", &["medium", "parts", "bench", "store"]),
+    ("cli", "quipu-cli", &["medium", "bench", "store"]),
+    ("lab-cli", "quipu-lab-cli", &["bench", "lab", "cli", "store"]),
+    ("rivals", "quipu-rivals", &["medium", "bench", "lab", "store"]),
 ];
 
 /// The rooms of a crate by floor. A room may import rooms of lower floors, and nothing else in its crate.
@@ -112,6 +114,24 @@ pub fn dependencies(manifest: &str) -> BTreeSet<String> {
         }
     }
     names
+}
+
+/// All packages that a package needs for whatever purpose, itself among them, by the text of Cargo.lock.
+pub fn needs(lock: &str, package: &str) -> BTreeSet<String> {
+    let quoted =
+        |line: &str| line.split('"').nth(1).and_then(|text| text.split(' ').next()).map(str::to_owned);
+    let needed_by = |name: &str| {
+        let own = lock.split("[[package]]").find(|text| text.contains(&format!("\nname = \"{name}\"\n")));
+        let list = own.and_then(|text| text.split_once("dependencies = [")).map_or("", |(_, list)| list);
+        list.lines().take_while(|line| *line != "]").filter_map(quoted).collect::<Vec<_>>()
+    };
+    let (mut found, mut next) = (BTreeSet::new(), vec![package.to_owned()]);
+    while let Some(name) = next.pop() {
+        if found.insert(name.clone()) {
+            next.extend(needed_by(&name));
+        }
+    }
+    found
 }
 
 /// Edges of one crate that the table does not allow.

@@ -17,7 +17,7 @@ pub const LONG_FILES: &[(&str, &str)] = &[];
 
 /// Where threads may be started.
 pub const STARTS_THREADS: &[&str] =
-    &["crates/store/src/background/", "crates/crashtest/src/watch.rs", "crates/lab/", "crates/cli/"];
+    &["crates/store/src/background/", "crates/crashtest/src/watch.rs", "crates/bench/", "crates/lab/"];
 
 /// Exceptions of the engine from the seams: file, path, reason.
 pub const SEAM_EXCEPTIONS: &[(&str, &str, &str)] = &[
@@ -131,15 +131,12 @@ pub const UNSAFE_ROOMS: &[(&str, &str)] = &[
     ("crates/store/src/walk/checkpoint/", "reads free zones in place before the store is handed out"),
     ("crates/store/src/log/check.rs", "scans segments in place while it has the store for itself"),
     ("crates/store/src/log/check/", "scans them once more, for the keys that a damaged index has lost"),
-    ("crates/lab/src/bench/alloc.rs", "counts what the global allocator hands out, which is an unsafe trait"),
+    ("crates/bench/src/alloc.rs", "counts what the global allocator hands out, which is an unsafe trait"),
     ("crates/lab/src/bench/memtables.rs", "reads records of memtables in place that nobody releases"),
     ("crates/rivals/src/engines/library.rs", "finds the functions of C libraries by name"),
     ("crates/rivals/src/engines/rocksdb/", "calls RocksDB through its C interface"),
     ("crates/rivals/src/engines/pmemkv/", "calls pmemkv through its C interface"),
-    (
-        "crates/lab/src/bench/roofline.rs",
-        "measures the reads of records in place, without an engine around them",
-    ),
+    ("crates/bench/src/roofline.rs", "measures the reads of records in place, without an engine around them"),
 ];
 
 /// Whether `path` is `stem` or lies below it.

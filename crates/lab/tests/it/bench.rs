@@ -2,11 +2,12 @@
 //! must.
 
 use quipu::{Design, MediumKind};
+use quipu_bench::workload::{Mix, Workload};
+use quipu_bench::{BenchError, Config, Roofline, Row, Silent, ops, table, ycsb};
 use quipu_lab::bench::{
-    BenchError, Config, Grants, Items, Keys, Order, Overwrites, Roofline, Row, Silent, SteadyLoad, memtables,
-    ops, recovery, recovery_of_overwritten, ring, steady, table, util, ycsb,
+    Grants, Items, Keys, Order, Overwrites, SteadyLoad, memtables, recovery, recovery_of_overwritten, ring,
+    steady, util,
 };
-use quipu_lab::workload::{Mix, Workload};
 use std::path::PathBuf;
 
 const PHASES: [&str; 6] = ["insert", "get", "get_many", "update", "blind_delete", "remove"];

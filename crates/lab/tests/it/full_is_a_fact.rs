@@ -47,7 +47,7 @@ const DESIGNS: [Design; 6] =
 #[test]
 fn no_order_of_writers_refuses_a_write_that_has_room() {
     for design in DESIGNS {
-        let refused: Vec<String> = (0..30).filter_map(|seed| refusal(design, 0.85, seed)).collect();
+        let refused: Vec<String> = (0..30).filter_map(|seed| refusal(design, 0.9, seed)).collect();
         assert!(refused.is_empty(), "{} of 30: {}", refused.len(), refused[0]);
     }
 }
@@ -57,7 +57,7 @@ fn no_order_of_writers_refuses_a_write_that_has_room() {
 fn a_driver_that_forgets_a_look_refuses_a_write() {
     for twin in [Twin::ReadersForgotten, Twin::OthersForgotten, Twin::TurnoverForgotten] {
         let _left_out = leave_out(Some(twin));
-        let seeds = |design| (0..60).filter(move |seed| refusal(design, 0.85, *seed).is_some());
+        let seeds = |design| (0..40).filter(move |seed| refusal(design, 0.9, *seed).is_some());
         let convicts: Vec<(Design, u64)> = DESIGNS
             .into_iter()
             .flat_map(|design| seeds(design).map(move |seed| (design, seed)))

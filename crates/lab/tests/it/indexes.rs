@@ -1,12 +1,12 @@
 //! Indexes alone: every index of the house on every set of keys, and what a wrong one is told.
 
 use quipu::MediumKind;
-use quipu_lab::arguments::of_words;
+use quipu_bench::arguments::of_words;
+use quipu_bench::choice::Named;
+use quipu_bench::{BenchError, Config, Fault, Row, Silent, Sink};
 use quipu_lab::bench::{
-    Access, BenchError, Config, Contender, Fault, HouseIndex, IndexKind, IndexLoad, IndexRun, NoBulk, Row,
-    SCANNED, Silent, Sink, index_table, indexes,
+    Access, Contender, HouseIndex, IndexKind, IndexLoad, IndexRun, NoBulk, SCANNED, index_table, indexes,
 };
-use quipu_lab::choice::Named;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 

@@ -1,6 +1,6 @@
 //! Answers of every design to real threads fit one order of their calls, and broken stores are convicted.
 //!
-//! `QUIPU_LINEAR_HISTORIES` runs more histories than every change can afford; `quipu linear` does so too.
+//! `QUIPU_LINEAR_HISTORIES` runs more histories than every change can afford; `quipu-lab linear` does so too.
 
 use quipu::Design;
 use quipu::internals::Twin;

@@ -9,7 +9,7 @@ use crate::shared::cost;
 use cost::cost_of;
 use quipu::internals::{Techniques, Testing};
 use quipu::{Client, Design, Options, Store};
-use quipu_lab::workload::Zipfian;
+use quipu_bench::workload::Zipfian;
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, SimOptions};
 use quipu_parts::index::masstree::inner_nodes_visited;

@@ -3,7 +3,7 @@
 
 use quipu::internals::{Shortcut, Techniques};
 use quipu::{Design, Options, Store};
-use quipu_lab::workload::mix;
+use quipu_bench::workload::mix;
 use quipu_medium::Region;
 use quipu_medium::sim::{Cost, Event, EventKind, SimOptions};
 use quipu_parts::heap::segments::FIRST_RECORD;

@@ -5,8 +5,8 @@ mod nstore;
 mod xp;
 
 use quipu::{Design, MediumKind};
+use quipu_bench::{Config, Row, Silent};
 use quipu_lab::bench::paper::{PAPERS, Paper, Scale, paper, text};
-use quipu_lab::bench::{Config, Row, Silent};
 
 const RECORDS: u64 = 2_000;
 

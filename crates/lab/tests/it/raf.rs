@@ -6,7 +6,7 @@
 
 use quipu::internals::{CacheSize, Policy};
 use quipu::{Client, Design, Options, Store};
-use quipu_lab::workload::Zipfian;
+use quipu_bench::workload::Zipfian;
 use quipu_medium::sim::{self, SimOptions};
 use quipu_medium::{Node, Region};
 use rand::rngs::SmallRng;

@@ -1,4 +1,4 @@
-//! Short soaks; `quipu soak` runs long ones.
+//! Short soaks; `quipu-lab soak` runs long ones.
 
 use quipu::Design;
 use quipu::internals::Twin;

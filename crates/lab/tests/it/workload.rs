@@ -1,7 +1,7 @@
 //! The core workloads make the requests that YCSB describes, and files that would mean something else are
 //! refused.
 
-use quipu_lab::workload::{
+use quipu_bench::workload::{
     AcknowledgedCounter, Distribution, InsertOrder, Operation, Requests, Workload, WorkloadError,
 };
 

@@ -90,15 +90,16 @@ impl Collector {
         Participant::new(Arc::clone(&self.shared), self.shared.take_slot())
     }
 
-    /// Who keeps the oldest epoch pinned that any participant is pinned in; `None` if nobody is pinned, or if
-    /// it is a call that returns soon.
-    pub fn oldest_holder(&self) -> Option<Holder> {
+    /// Who keeps the oldest epoch pinned that any participant is pinned in: of several this thread. `None` if
+    /// nobody is pinned, or if it is a call that returns soon.
+    pub fn oldest_holder(&self, this_thread: u32) -> Option<Holder> {
         let entries = self.shared.entries.lock();
         let pinned = entries.iter().filter_map(|entry| {
             let epoch = entry.slot.0.epoch.load(Ordering::Acquire);
-            (epoch != UNPINNED).then_some((epoch, entry))
+            (epoch != UNPINNED).then(|| (epoch, entry.slot.0.holder.get()))
         });
-        pinned.min_by_key(|(epoch, _)| *epoch)?.1.slot.0.holder.get()
+        let is_other = |holder: &Option<Holder>| holder.is_none_or(|holder| holder.thread != this_thread);
+        pinned.min_by_key(|(epoch, holder)| (*epoch, is_other(holder)))?.1
     }
 
     /// Slots ever made: the largest number of participants that were alive at once.
@@ -156,6 +157,8 @@ impl Shared {
     }
 
     pub(super) fn return_slot(&self, slot: &Arc<Slot>) {
+        // A guard that was forgotten has left its holder.
+        slot.0.holder.clear();
         slot.0.epoch.store(UNPINNED, Ordering::Release);
         let mut entries = self.entries.lock();
         let entry = entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.slot, slot));

@@ -50,16 +50,11 @@ fn word_of(what: What) -> u32 {
 }
 
 impl HolderWords {
-    /// `false` if there is one already. Only the participant's thread calls this.
     #[inline]
-    pub(super) fn set(&self, holder: Holder) -> bool {
-        if self.what.load(Ordering::Relaxed) != NOBODY {
-            return false;
-        }
+    pub(super) fn set(&self, holder: Holder) {
         self.thread.store(holder.thread, Ordering::Relaxed);
         self.since.store(holder.since, Ordering::Relaxed);
         self.what.store(word_of(holder.what), Ordering::Release);
-        true
     }
 
     pub(super) fn become_what(&self, what: What) {

@@ -2,7 +2,7 @@
 
 use super::barrier::{note_write, see_own_writes};
 use super::collector::{Retired, Shared, Slot, UNPINNED};
-use super::holder::{Holder, HolderWords, What};
+use super::holder::{Holder, What};
 use crate::sync::atomic::Ordering;
 use crate::sync::point;
 use std::cell::{Cell, RefCell};
@@ -20,13 +20,15 @@ pub struct Participant {
     shared: Arc<Shared>,
     slot: Arc<Slot>,
     pins: Cell<usize>,
+    /// See [`hold`](Participant::hold).
+    holds: Cell<usize>,
     /// Oldest first, since the epoch never decreases.
     limbo: RefCell<VecDeque<Retired>>,
 }
 
 impl Participant {
     pub(super) fn new(shared: Arc<Shared>, slot: Arc<Slot>) -> Participant {
-        Participant { shared, slot, pins: Cell::new(0), limbo: RefCell::default() }
+        Participant { shared, slot, pins: Cell::new(0), holds: Cell::new(0), limbo: RefCell::default() }
     }
 
     /// Keeps everything that is reachable now from being released until the guard drops.
@@ -64,11 +66,14 @@ impl Participant {
     }
 
     /// Says who keeps this participant pinned, until the result drops, for
-    /// [`Collector::oldest_holder`](super::Collector::oldest_holder): it may be for long. An outer one stays.
+    /// [`Collector::oldest_holder`](super::Collector::oldest_holder): it may be for long. Of several the first
+    /// is named, until all have dropped.
     #[inline]
     pub fn hold(&self, holder: Holder) -> Held<'_> {
-        let words = &self.slot.0.holder;
-        Held { words: words.set(holder).then_some(words) }
+        if self.holds.replace(self.holds.get() + 1) == 0 {
+            self.slot.0.holder.set(holder);
+        }
+        Held { participant: self }
     }
 
     /// Releases this participant's garbage and that of participants that left, as far as it may be released.
@@ -118,21 +123,24 @@ impl Drop for Participant {
 
 /// See [`Participant::hold`].
 pub struct Held<'a> {
-    /// None within another one.
-    words: Option<&'a HolderWords>,
+    participant: &'a Participant,
 }
 
 impl Held<'_> {
     /// Says what it has become.
     pub fn becomes(&self, what: What) {
-        self.words.iter().for_each(|words| words.become_what(what));
+        self.participant.slot.0.holder.become_what(what);
     }
 }
 
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.words.iter().for_each(|words| words.clear());
+        let holds = self.participant.holds.get() - 1;
+        self.participant.holds.set(holds);
+        if holds == 0 {
+            self.participant.slot.0.holder.clear();
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Fjall, Handle, Pmemkv, Redb, RocksDb, pmemkv, rocksdb};
 use crate::level::Level;
 use crate::place::Place;
 use quipu::{Design, MediumKind};
-use quipu_lab::bench::{BenchError, Config};
+use quipu_bench::{BenchError, Config};
 use std::fmt;
 use std::str::FromStr;
 

@@ -6,7 +6,7 @@ use super::{Handle, Setup};
 use crate::level::Level;
 use ::fjall::config::CompressionPolicy;
 use ::fjall::{CompressionType, Database, Error, Keyspace, KeyspaceCreateOptions, PersistMode};
-use quipu_lab::bench::EngineClient;
+use quipu_bench::EngineClient;
 use std::path::Path;
 
 /// fjall's handle of one thread.

@@ -6,7 +6,7 @@
 use super::{Handle, Setup};
 use crate::level::Level;
 use ::redb::{Database, Durability, Error, ReadableDatabase, ReadableTableMetadata, TableDefinition};
-use quipu_lab::bench::EngineClient;
+use quipu_bench::EngineClient;
 use std::path::Path;
 use std::sync::Arc;
 

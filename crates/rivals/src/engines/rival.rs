@@ -2,7 +2,7 @@
 //! thread.
 
 use super::Setup;
-use quipu_lab::bench::{BenchError, Engine, EngineClient, OpenEngine};
+use quipu_bench::{BenchError, Engine, EngineClient, OpenEngine};
 use std::marker::PhantomData;
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! The map of the standard library: one thread has it for a whole phase, so that no lock is in its figures.
 
-use quipu_lab::bench::{Access, BenchError, Contender, SCANNED};
+use quipu_bench::BenchError;
+use quipu_lab::bench::{Access, Contender, SCANNED};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,8 +1,9 @@
 //! The indexes that can be chosen: ours and others.
 
 use super::{Art, BTree};
-use quipu_lab::bench::{BenchError, Contender, HouseIndex, IndexKind, IndexRun, Sink};
-use quipu_lab::choice::Named;
+use quipu_bench::choice::Named;
+use quipu_bench::{BenchError, Sink};
+use quipu_lab::bench::{Contender, HouseIndex, IndexKind, IndexRun};
 
 /// An index to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

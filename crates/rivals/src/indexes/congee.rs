@@ -2,7 +2,8 @@
 //! loaded in one go.
 
 use ::congee::{Congee, DefaultAllocator};
-use quipu_lab::bench::{Access, BenchError, Contender, NoBulk, SCANNED};
+use quipu_bench::BenchError;
+use quipu_lab::bench::{Access, Contender, NoBulk, SCANNED};
 use std::fmt;
 
 const NAME: &str = "congee";

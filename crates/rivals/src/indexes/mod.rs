@@ -1,4 +1,4 @@
-//! Other indexes in DRAM, beside those of this house on the same keys (`quipu bench index`).
+//! Other indexes in DRAM, beside those of this house on the same keys (`quipu-lab bench index`).
 //!
 //! Each keeps keys of eight bytes with words, in order. Their bytes for a key are those that the program's
 //! counting allocator has seen, as are ours.

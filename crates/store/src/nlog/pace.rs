@@ -110,10 +110,10 @@ impl<I: Index> Cleans for NlogSpine<I> {
     }
 
     fn holder(&self) -> Option<Holder> {
-        self.epochs.oldest_holder()
+        self.epochs.oldest_holder(self.region().thread_number())
     }
 
-    fn shortage(&self, search: &Search) -> Error {
+    fn shortage(&self, search: &mut Search) -> Error {
         self.heap.shortage(search.len, search.purpose).into()
     }
 }

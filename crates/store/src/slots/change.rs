@@ -4,6 +4,7 @@
 //! A whole hash is hardly ever that of another key. So the key is compared only at the record that the index
 //! names first for the hash; a call that misses there looks again under the lock of the index's segment.
 
+use super::write::Refusal;
 use super::{EXACT, Misses, SlotSession, SlotSpine, exact};
 use crate::types::error::Error;
 use quipu_parts::commit::StripeGuard;
@@ -20,8 +21,15 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.stripes.prefetch(hash);
         self.check_key(key)?;
         self.admission.admit()?;
-        let stripe = self.lock(&session.participant, hash);
-        self.delete(session, &stripe, hash, key)
+        loop {
+            let stripe = self.lock(&session.participant, hash);
+            let refusal = match self.delete(session, &stripe, hash, key) {
+                Ok(existed) => return Ok(existed),
+                Err(refusal) => refusal,
+            };
+            drop(stripe);
+            self.make_room(refusal, session)?;
+        }
     }
 
     /// Changes eight bytes of a value in place (section 4.4): `at` bytes into it, a little-endian number.
@@ -109,11 +117,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         stripe: &StripeGuard<'_>,
         hash: u64,
         key: &[u8],
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, Refusal> {
         if REDUCED {
             return self.delete_by_tombstone(session, stripe, hash, key);
         }
-        self.unmark(&session.participant.pin(), hash, key)
+        Ok(self.unmark(&session.participant.pin(), hash, key)?)
     }
 
     /// Deletes a record by its mark.

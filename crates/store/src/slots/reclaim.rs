@@ -9,7 +9,7 @@
 //! zero or below.
 //!
 //! No step waits for the lock of a key, except for a key whose put another thread publishes; that thread
-//! waits for pages at most. So a writer may take a step while it holds its own key.
+//! waits for pages at most. A writer holds no key while it makes room.
 
 use super::{SlotSession, SlotSpine};
 use crate::background::{Admission, Bell, Progress};
@@ -73,6 +73,8 @@ pub(crate) struct Search {
     percent: u8,
     /// Whether nothing can be gained.
     hopeless: bool,
+    /// Steps that it may take: a zone for the index may never come, whatever is gained.
+    steps: u64,
     participant: Participant,
 }
 
@@ -192,7 +194,8 @@ impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
             return Ok(Step::Nothing);
         }
         let outcome = self.reclaim_some(search.percent)?;
-        search.hopeless = outcome == Outcome::Fruitless;
+        search.steps = search.steps.saturating_sub(1);
+        search.hopeless = outcome == Outcome::Fruitless || search.steps == 0;
         Ok(outcome.step())
     }
 
@@ -201,7 +204,7 @@ impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
     }
 
     fn renew(&self, search: &mut Search) -> Result<(), Error> {
-        search.hopeless = false;
+        search.hopeless = search.steps == 0;
         Ok(())
     }
 
@@ -217,16 +220,20 @@ impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
         self.reclaimer.freed.load(Ordering::Relaxed)
     }
 
+    fn waits_for_readers(&self, search: &Search) -> bool {
+        search.steps > 0 && self.has_retired()
+    }
+
     fn others_work(&self, _search: &Search) -> bool {
         // A step waits for the one before it.
         false
     }
 
     fn holder(&self) -> Option<Holder> {
-        self.epochs.oldest_holder()
+        self.epochs.oldest_holder(self.region().thread_number())
     }
 
-    fn shortage(&self, search: &Search) -> Error {
+    fn shortage(&self, search: &mut Search) -> Error {
         match search.wanted {
             Wanted::Blocks(blocks) => self.heap.shortage(blocks).into(),
             Wanted::IndexZone => {
@@ -350,7 +357,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // The reclaimable block may be this client's own.
         self.end(session);
         let participant = self.epochs.register();
-        let mut search = Search { wanted, percent, hopeless: false, participant };
+        let steps = match wanted {
+            Wanted::Blocks(_) => u64::MAX,
+            Wanted::IndexZone => self.heap.blocks(),
+        };
+        let mut search = Search { wanted, percent, hopeless: false, steps, participant };
         room::make_room(self, &mut search, error)
     }
 

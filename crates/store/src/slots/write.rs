@@ -26,9 +26,26 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             self.index.prefetch_to_write(hash);
         }
         self.stripes.prefetch(hash);
+        self.with_room(session, |session| {
+            let stripe = self.lock(&session.participant, hash);
+            self.write(session, &stripe, hash, key, value)
+        })
+    }
+
+    /// Writes, and makes room if there is none. No key is held meanwhile.
+    #[inline]
+    pub(super) fn with_room<T>(
+        &self,
+        session: &mut SlotSession,
+        mut write: impl FnMut(&mut SlotSession) -> Result<T, Refusal>,
+    ) -> Result<T, Error> {
         self.relieve()?;
-        let stripe = self.lock(&session.participant, hash);
-        self.write(session, stripe, hash, key, value)
+        loop {
+            match write(session) {
+                Ok(done) => return Ok(done),
+                Err(refusal) => self.make_room(refusal, session)?,
+            }
+        }
     }
 
     /// Locks `key`, shows its value to `decide`, and carries out the decision durably.
@@ -42,46 +59,43 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
         self.stripes.prefetch(hash);
-        self.relieve()?;
-        let stripe = self.lock(&session.participant, hash);
-        let SlotSession { participant, buffer, .. } = &mut *session;
-        let existed = self.look_up::<true>(&participant.pin(), hash, key, buffer)?;
-        let entry = Entry { value: buffer, expiry: Expiry::Never, version: None };
-        match decide.decide(existed.then_some(entry)) {
-            Decision::Put(_, Expiry::At(_)) => Err(Error::Unsupported { what: "expiry" }),
-            Decision::Put(value, Expiry::Never) => {
-                self.check_sizes(key, value)?;
-                self.write(session, stripe, hash, key, value)
+        self.with_room(session, |session| {
+            let stripe = self.lock(&session.participant, hash);
+            let SlotSession { participant, buffer, .. } = &mut *session;
+            let existed = self.look_up::<true>(&participant.pin(), hash, key, buffer)?;
+            let entry = Entry { value: buffer, expiry: Expiry::Never, version: None };
+            match decide.decide(existed.then_some(entry)) {
+                Decision::Put(_, Expiry::At(_)) => Err(Error::Unsupported { what: "expiry" }.into()),
+                Decision::Put(value, Expiry::Never) => {
+                    self.check_sizes(key, value)?;
+                    self.write(session, &stripe, hash, key, value)
+                }
+                Decision::Delete if existed => self.delete(session, &stripe, hash, key).map(drop),
+                Decision::Keep | Decision::Delete => Ok(()),
             }
-            Decision::Delete if existed => self.delete(session, &stripe, hash, key).map(drop),
-            Decision::Keep | Decision::Delete => Ok(()),
-        }
+        })
     }
 
-    /// Replaces or inserts a record, and makes room for it if there is none. The key's stripe is held.
+    /// Replaces or inserts a record. The key's stripe is held.
     #[inline]
     fn write<'s>(
         &'s self,
         session: &mut SlotSession,
-        stripe: StripeGuard<'s>,
+        stripe: &StripeGuard<'s>,
         hash: u64,
         key: &[u8],
         value: &[u8],
-    ) -> Result<(), Error> {
+    ) -> Result<(), Refusal> {
         if twin!(ReleasedBeforePersist) {
             self.unmark(&session.participant.pin(), hash, key)?;
         }
         let blocks = || self.heap.blocks_for(key.len() as u64, value.len() as u64);
-        if self.publishes_late() && blocks() <= 1 {
-            while let Err(failure) = self.put_late(session, &stripe, hash, key, value) {
-                self.make_room(failure, session, blocks())?;
-            }
-            return Ok(());
-        }
-        while let Err(failure) = self.put_now(session, &stripe, hash, key, value) {
-            self.make_room(failure, session, blocks())?;
-        }
-        Ok(())
+        let written = if self.publishes_late() && blocks() <= 1 {
+            self.put_late(session, stripe, hash, key, value)
+        } else {
+            self.put_now(session, stripe, hash, key, value)
+        };
+        written.map_err(|failure| Refusal { failure, blocks: blocks(), percent: LEAST_PERCENT })
     }
 
     /// A put that a later write of the client publishes. It publishes the put before the last on its way.
@@ -180,21 +194,19 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         Ok(())
     }
 
-    /// Makes room for a put that has found none.
+    /// Makes room for a write that has found none.
     ///
     /// # Errors
-    /// The put's error, if it has another cause, or if no room can be made.
+    /// The write's error, if it has another cause; otherwise as for [`make_space_or`](Self::make_space_or).
     #[cold]
-    fn make_room(&self, failure: Failure, session: &mut SlotSession, blocks: u64) -> Result<(), Error> {
+    pub(super) fn make_room(&self, refusal: Refusal, session: &mut SlotSession) -> Result<(), Error> {
+        let Refusal { failure, blocks, percent } = refusal;
         match failure {
-            // A writer that waits for this key is not pinned, so it does not keep blocks from reuse as a
-            // reader does.
+            // A writer that waits is not pinned, so it does not keep blocks from reuse as a reader does.
             Failure::Error(error) if error.kind() == ErrorKind::Room => {
-                self.make_space_or(error, session, Wanted::Blocks(blocks), LEAST_PERCENT)
+                self.make_space_or(error, session, Wanted::Blocks(blocks), percent)
             }
-            Failure::NoRoomInIndex(error) => {
-                self.make_space_or(error, session, Wanted::IndexZone, LEAST_PERCENT)
-            }
+            Failure::NoRoomInIndex(error) => self.make_space_or(error, session, Wanted::IndexZone, percent),
             Failure::Error(error) => Err(error),
         }
     }
@@ -206,6 +218,21 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let sequence = self.heap.clock().draw_above(self.heap.space(), numbers, newest);
         stripe.note_newest(sequence);
         sequence
+    }
+}
+
+/// A write that has changed nothing, and the room that it wants.
+pub(super) struct Refusal {
+    pub(super) failure: Failure,
+    /// Free blocks.
+    pub(super) blocks: u64,
+    /// Percent of a block that must be free for it to be reclaimed for this.
+    pub(super) percent: u8,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal { failure: Failure::Error(error), blocks: 1, percent: LEAST_PERCENT }
     }
 }
 

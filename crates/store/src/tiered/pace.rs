@@ -54,6 +54,11 @@ impl Pace {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Bytes of the present dump, or the last one, that are written.
+    pub(super) fn written(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
     /// The dump has ended.
     pub(super) fn end(&self, now: u64) {
         let (done, began) = (self.done.load(Ordering::Relaxed), self.began.load(Ordering::Relaxed));

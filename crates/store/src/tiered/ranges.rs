@@ -254,19 +254,23 @@ impl<I: InOrder> Tiers<I> {
     ) -> Option<(u64, RangeTombstone, Vec<u8>)> {
         let (visible, oldest) = (self.log.visible(), self.snapshots.oldest().unwrap_or(u64::MAX));
         let oldest = if twin!(RangeSweptEarly) { u64::MAX } else { oldest };
-        self.tables.all().into_iter().find_map(|table| {
+        let mut is_delayed = false;
+        let next = self.tables.all().into_iter().find_map(|table| {
             let id = table.subtable.created;
             let (below, view) = (table.ranges.below(), table.view(guard));
             // All versions that it deletes are in the Global Index, or frozen.
             let has_merged =
                 |number: u64| view.older.is_empty() || view.global().merged.load(Ordering::Acquire) >= number;
-            let is_due = |range: &&RangeTombstone| {
+            let mut is_due = |range: &&RangeTombstone| {
                 let is_swept = swept.contains(&(id, range.number))
                     || below.iter().any(|below| below.number == range.number);
+                is_delayed |= range.number > oldest && !is_swept;
                 range.number <= visible.min(oldest) && !is_swept && has_merged(range.number)
             };
-            let due = table.ranges.get(guard)?.iter().find(is_due)?;
+            let due = table.ranges.get(guard)?.iter().find(&mut is_due)?;
             Some((id, due.clone(), due.from.to_vec()))
-        })
+        });
+        self.rewriter.delays[0].store(is_delayed, Ordering::Release);
+        next
     }
 }

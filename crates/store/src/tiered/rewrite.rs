@@ -11,10 +11,9 @@
 //! older record of the key is anywhere. An expired value is written anew as a tombstone, or left likewise.
 //!
 //! *A snapshot delays a release, and stops nothing for good.* A copy has a number above all snapshots of its
-//! time, which still look at the record itself. So the memtable is *kept* until the oldest snapshot is behind
-//! the copies, and gone over once more. Snapshots that are taken meanwhile see the copies. A record that is
-//! superseded already, and that a snapshot needs, gives nothing back by a copy: such a memtable is left until
-//! the snapshots of that moment have gone.
+//! time, which still look at the record itself. So the memtable is *held* until the oldest snapshot is behind
+//! the copies, and gone over once more: then it has no record that is the newest of its key. Snapshots that
+//! are taken meanwhile see the copies.
 //!
 //! *Copies have numbers of their own.* They are the newest records of their keys, which nobody else writes
 //! meanwhile. So a crash finds a prefix of all writes, and copies change nothing in it.
@@ -45,7 +44,7 @@ use quipu_parts::versions::Versions;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Records that are written anew as one item.
 const BATCH: usize = 64;
@@ -61,8 +60,10 @@ pub(super) struct Rewriter {
     ripe: Arc<SpinLock<Vec<Arc<Memtable>>>>,
     /// Memtables that nobody finds any more, and that are not released, by their numbers.
     retired: SpinLock<Vec<u64>>,
-    /// Memtables that snapshots keep from being rewritten or released.
+    /// Memtables that snapshots keep from being released.
     held: Arc<AtomicU64>,
+    /// Whether snapshots delay the sweep of a range tombstone, or keep tombstones of an oldest memtable.
+    pub(super) delays: [AtomicBool; 2],
     pub(super) bell: Arc<Bell>,
     /// Free zones at which a writer found nothing to rewrite; `u64::MAX` if it found something.
     pub(super) nothing_at: AtomicU64,
@@ -104,18 +105,9 @@ struct Victim {
     records: Vec<Reference>,
     next: usize,
     /// Whether a snapshot needs one of those before the next.
-    is_shown: bool,
-}
-
-/// What has become of some records of a memtable.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rewritten {
-    /// Nothing of them is needed any more.
-    Gone,
-    /// Those that count have been copied, and snapshots look at the records themselves.
-    Shown,
-    /// Snapshots need one that is superseded.
-    Needed,
+    is_needed: bool,
+    /// Whether it was held: all that counts has been copied.
+    was_held: bool,
 }
 
 /// The memtables that a step may look for.
@@ -146,6 +138,7 @@ impl Rewriter {
             ripe: Arc::default(),
             retired: SpinLock::default(),
             held: held_count,
+            delays: Default::default(),
             bell: Arc::default(),
             nothing_at: AtomicU64::new(u64::MAX),
             moved_bytes: AtomicU64::new(0),
@@ -169,9 +162,10 @@ impl Rewriter {
         !self.retired.lock().is_empty()
     }
 
-    /// Whether snapshots hold a memtable.
+    /// Whether room would come if snapshots went.
     pub(super) fn is_held(&self) -> bool {
         self.held.load(Ordering::Acquire) != 0
+            || self.delays.iter().any(|delay| delay.load(Ordering::Acquire))
     }
 
     /// Memtables that nobody finds any more, and that are not released, by their numbers.
@@ -206,25 +200,17 @@ impl<I: InOrder> Tiers<I> {
         };
         let guard = participant.pin();
         let end = at_work.records.len().min(at_work.next + BATCH);
-        let batch = &at_work.records[at_work.next..end];
-        match self.rewrite(&guard, writer, &at_work.memtable, batch)? {
-            Rewritten::Gone => {}
-            Rewritten::Shown => at_work.is_shown = true,
-            Rewritten::Needed => {
-                let newest = writer.horizon.snapshots.last().map_or(0, |newest| newest + 1);
-                self.hold(held, at_work.memtable, newest);
-                return Ok(true);
-            }
-        }
+        at_work.is_needed |= !self.rewrite(&guard, writer, &at_work, at_work.next..end)?;
         at_work.next = end;
         if end < at_work.records.len() {
             *victim = Some(at_work);
             return Ok(true);
         }
         writer.retired.defer(&guard);
-        if at_work.is_shown {
+        if at_work.is_needed {
             // All copies are visible.
-            self.hold(held, at_work.memtable, self.log.visible());
+            let newest = writer.horizon.snapshots.last().map_or(0, |newest| newest + 1);
+            self.hold(held, at_work.memtable, newest.max(self.log.visible()));
         } else {
             self.retire(&guard, at_work.memtable);
         }
@@ -297,7 +283,7 @@ impl<I: InOrder> Tiers<I> {
         if let Some(at) = held.iter().position(|(_, until)| is_free(*until)) {
             let (memtable, _) = held.swap_remove(at);
             self.rewriter.held.store(held.len() as u64, Ordering::Release);
-            return self.victim(memtable).map(Some);
+            return self.victim(memtable, true).map(Some);
         }
         self.log.end_full();
         let (memtables, retired) = (self.log.memtables(), self.rewriter.retired.lock().clone());
@@ -317,6 +303,7 @@ impl<I: InOrder> Tiers<I> {
                 oldest_of.remove(&table.subtable.created);
             }
         }
+        let mut keeps_tombstones = false;
         let candidates: Vec<Candidate> = (memtables.iter().enumerate())
             .filter(|(_, memtable)| !is_left(memtable.number()))
             .filter(|(_, memtable)| {
@@ -324,22 +311,27 @@ impl<I: InOrder> Tiers<I> {
             })
             .filter_map(|(at, memtable)| {
                 let is_oldest = oldest_of.get(&memtable.subtable()) == Some(&memtable.number());
-                self.candidate(at, memtable, is_oldest)
+                let usage = self.log.heap().usage();
+                // Tombstones that are younger than a snapshot stay.
+                let stays = is_oldest && oldest.is_some();
+                keeps_tombstones |= stays && usage.of_all(memtable.zones(), 0).tombstones > 0;
+                self.candidate(at, memtable, is_oldest && !stays)
             })
             .collect();
+        self.rewriter.delays[1].store(keeps_tombstones, Ordering::Release);
         let Some(chosen) = choose(&candidates, demand.least, demand.numbers.clone()) else { return Ok(None) };
         // The run begins, durably, before anything changes: the memtable may be released without a copy.
         self.log.heap().clock().begin(self.log.heap().space());
-        self.victim(memtables[chosen.at].clone()).map(Some)
+        self.victim(memtables[chosen.at].clone(), false).map(Some)
     }
 
     /// A memtable that has ended, with its records.
-    fn victim(&self, memtable: Arc<Memtable>) -> Result<Victim, Error> {
+    fn victim(&self, memtable: Arc<Memtable>, was_held: bool) -> Result<Victim, Error> {
         let end = memtable.end().expect("it has ended");
         let mut records = Vec::new();
         // SAFETY: it has ended, and nobody but this worker retires it.
         unsafe { self.log.heap().records(&memtable, end, |record| records.push(record.reference)) }?;
-        Ok(Victim { memtable, records, next: 0, is_shown: false })
+        Ok(Victim { memtable, records, next: 0, is_needed: false, was_held })
     }
 
     /// A memtable that has ended, as a candidate: unless there is no room for copies of its live records.
@@ -372,21 +364,21 @@ impl<I: InOrder> Tiers<I> {
         is_alone && own.map(|other| other.number()).min() == Some(memtable.number())
     }
 
-    /// Writes those of some records of a memtable anew that count.
+    /// Writes those of some records of a memtable anew that count. `false` if a snapshot needs one of them.
     fn rewrite(
         &self,
         guard: &Guard<'_>,
         writer: &mut Writer,
-        memtable: &Memtable,
-        batch: &[Reference],
-    ) -> Result<Rewritten, Error> {
+        Victim { memtable, records, was_held, .. }: &Victim,
+        batch: Range<usize>,
+    ) -> Result<bool, Error> {
         let tables = self.tables.all();
         let named = |table: &&Arc<Table<I>>| table.subtable.created == memtable.subtable();
-        let Some(table) = tables.iter().find(named) else { return Ok(Rewritten::Gone) };
+        let Some(table) = tables.iter().find(named) else { return Ok(true) };
         let is_oldest = self.is_oldest(table.view(guard), memtable);
         // SAFETY: the memtable is not released before this worker retires it.
         let record = |reference: &Reference| unsafe { self.log.heap().record(*reference) };
-        let records: Vec<RecordFound<'_>> = batch.iter().map(record).collect::<Result<_, _>>()?;
+        let records: Vec<RecordFound<'_>> = records[batch].iter().map(record).collect::<Result<_, _>>()?;
         let stripes = self.lock_all(records.iter().map(|record| self.key(record.key).hash));
         writer.item.clear();
         self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);
@@ -398,7 +390,7 @@ impl<I: InOrder> Tiers<I> {
             let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
             let deletes = record.kind == Kind::Tombstone || self.has_expired(record);
             if record.kind == Kind::Range {
-                if !is_oldest && !twin!(RangeDroppedEarly) {
+                if !is_oldest && !was_held && !twin!(RangeDroppedEarly) {
                     let content = Content { kind: Kind::Range, ..Content::value(record.key, record.value) };
                     if !writer.item.is_empty() && writer.item.len() + record.len > longest {
                         self.move_item(guard, table, writer)?;
@@ -419,15 +411,11 @@ impl<I: InOrder> Tiers<I> {
                 // One that is younger than a snapshot shows that the key has changed since.
                 let is_old = oldest.is_none_or(|oldest| record.version <= oldest);
                 is_left = is_newest && deletes && hides_nothing && versions.len() == 1 && is_old;
-                may_go = is_newest || !versions.iter().any(is_here);
-                may_go |= is_released_anyway;
+                may_go &= is_newest || is_released_anyway || !versions.iter().any(is_here);
                 if is_left {
                     versions.clear();
                 }
             })?;
-            if !may_go {
-                return Ok(Rewritten::Needed);
-            }
             if is_left {
                 self.note_dead(&Version::new(
                     record.sequence,
@@ -461,7 +449,7 @@ impl<I: InOrder> Tiers<I> {
         drop(stripes);
         self.rewriter.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.rewriter.moved_records.fetch_add(copies.len() as u64, Ordering::Relaxed);
-        Ok(if may_go { Rewritten::Gone } else { Rewritten::Shown })
+        Ok(may_go)
     }
 
     /// Writes the copies that the writer has, and waits until they are visible.

@@ -31,6 +31,8 @@ pub(crate) struct Search {
     /// The [turnover](Cleans::turnover) when it began.
     turnover: u64,
     has_sealed: bool,
+    /// The disk of the levels is full.
+    dump_failed: Option<Error>,
     /// On a full disk: the free zones when this began, and whether a step was taken since. One that is given
     /// back keeps its storage, and the copies leave room behind them.
     storage: Option<Storage>,
@@ -81,7 +83,7 @@ impl<I: InOrder> Cleans for Tiers<I> {
 
     fn step_ahead(&self, left: u64) -> Result<Step, Error> {
         // The search for a memtable looks at all of them: in vain, until zones have come or gone.
-        if self.rewriter.nothing_at.load(Ordering::Relaxed) == left {
+        if self.rewriter.nothing_at.load(Ordering::Relaxed) == left && !self.rewriter.is_held() {
             return Ok(Step::Nothing);
         }
         let stepped = self.rewrite_some(&self.demand(self.least_ahead()));
@@ -108,15 +110,20 @@ impl<I: InOrder> Cleans for Tiers<I> {
             search.storage.iter_mut().for_each(|before| before.has_stepped = true);
             return Ok(stepped);
         }
-        if !search.has_sealed || search.storage.is_some() {
+        if !search.has_sealed || search.storage.is_some() || search.dump_failed.is_some() {
             return Ok(Step::Nothing);
         }
-        Ok(match self.dump_step()? {
-            Dumped::Some => Step::Taken,
-            Dumped::Nothing => Step::Nothing,
+        match self.dump_step() {
+            Ok(Dumped::Some) => Ok(Step::Taken),
             // It takes long.
-            Dumped::ByAnother => Step::ByAnother,
-        })
+            Ok(Dumped::ByAnother) if !self.dumper.has_failed(self.region().ticks()) => Ok(Step::ByAnother),
+            Ok(_) => Ok(Step::Nothing),
+            Err(error) if error.kind() == ErrorKind::Room => {
+                search.dump_failed = Some(error);
+                Ok(Step::Nothing)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn widen(&self, search: &mut Search) -> Result<bool, Error> {
@@ -153,16 +160,29 @@ impl<I: InOrder> Cleans for Tiers<I> {
     }
 
     fn holder(&self) -> Option<Holder> {
-        let holders = self.epochs.oldest_holder().into_iter().chain(self.snapshots.oldest_holder());
-        holders.min_by_key(|holder| holder.since)
+        let of_snapshots = || self.snapshots.oldest_holder();
+        if self.rewriter.waits() { self.epochs.oldest_holder(self.thread()) } else { of_snapshots() }
     }
 
-    fn shortage(&self, _search: &Search) -> Error {
-        self.full()
+    fn oldest_holder(&self) -> Option<Holder> {
+        let pinned = self.epochs.oldest_holder(self.thread());
+        pinned.into_iter().chain(self.snapshots.oldest_holder()).min_by_key(|holder| holder.since)
+    }
+
+    fn progress(&self) -> u64 {
+        self.freed() + self.dumper.pace.written()
+    }
+
+    fn shortage(&self, search: &mut Search) -> Error {
+        search.dump_failed.take().unwrap_or_else(|| self.full())
     }
 }
 
 impl<I: InOrder> Tiers<I> {
+    fn thread(&self) -> u32 {
+        self.region().thread_number()
+    }
+
     fn rewrite_some(&self, demand: &Demand) -> Result<Step, Error> {
         Ok(if self.rewrite_step(demand)? { Step::Taken } else { Step::Nothing })
     }
@@ -320,6 +340,7 @@ impl<I: InOrder> Tiers<I> {
                 older_than,
                 turnover: self.turnover(),
                 has_sealed: false,
+                dump_failed: None,
                 storage: None,
             });
         }

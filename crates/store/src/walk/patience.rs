@@ -10,8 +10,11 @@ use quipu_parts::sync::Waiter;
 const LEAST_TURNS: u32 = 256;
 const SIMULATED_TURNS: u32 = 4096;
 
-/// Microseconds of a turn, once others have had the processor for the least turns.
-const REST: u64 = 200;
+/// Microseconds of a turn, once others have had the processor for the least turns: a share of the wait so
+/// far, since a look for room may take long in a large pool.
+const SHORTEST_REST: u64 = 200;
+const LONGEST_REST: u64 = 10_000;
+const RESTS: u64 = 64;
 
 /// Waiting that ends. It begins with the first turn: the time that work takes before is no waiting.
 pub(crate) struct Patience<'s> {
@@ -45,6 +48,14 @@ impl Patience<'_> {
         self.turns >= LEAST_TURNS
     }
 
+    /// Whether it has lasted for its time.
+    pub(crate) fn is_over(&self) -> bool {
+        match self.region.kind() {
+            MediumKind::Sim => self.turns > SIMULATED_TURNS,
+            _ => self.is_long() && self.waited() >= self.limit,
+        }
+    }
+
     /// Waits a turn; `false` if there is none left.
     pub(crate) fn lasts(&mut self) -> bool {
         self.turns = self.turns.saturating_add(1);
@@ -60,7 +71,7 @@ impl Patience<'_> {
         if lasts && (is_short || self.region.kind() == MediumKind::Sim) {
             self.waiter.wait();
         } else if lasts {
-            self.region.pause(REST);
+            self.region.pause((self.waited() * 1000 / RESTS).clamp(SHORTEST_REST, LONGEST_REST));
         }
         lasts
     }

@@ -125,11 +125,21 @@ pub(crate) trait Cleans {
     /// Whether others clean at this moment, or hold what they give back soon.
     fn others_work(&self, search: &Self::Search) -> bool;
 
-    /// Who has kept things from reuse for the longest time.
+    /// Who keeps what was cleaned from being free.
     fn holder(&self) -> Option<epoch::Holder>;
 
+    /// Who has held anything for the longest time.
+    fn oldest_holder(&self) -> Option<epoch::Holder> {
+        self.holder()
+    }
+
+    /// A count that changes while another thread gets on with the [only work](Step::ByAnother) that there is.
+    fn progress(&self) -> u64 {
+        self.freed()
+    }
+
     /// The error of a write that finds no room.
-    fn shortage(&self, search: &Self::Search) -> Error;
+    fn shortage(&self, search: &mut Self::Search) -> Error;
 }
 
 /// Calls the cleaner for a write that finds little room, and helps it where that is due.
@@ -172,45 +182,49 @@ pub(crate) fn make_room<W: Cleans>(walk: &W, search: &mut W::Search, error: Erro
 fn search_for_room<W: Cleans>(walk: &W, search: &mut W::Search, error: Error) -> Result<(), Error> {
     let mut patience = Patience::new(walk.region(), walk.room().wait);
     // Read before anything else: if it has changed, what was seen since is out of date.
-    let mut turnover = walk.turnover();
+    let (mut turnover, mut progress) = (walk.turnover(), walk.progress());
     loop {
         walk.admission().admit()?;
         if walk.has_room(search) {
             return Ok(());
         }
-        let mut has_changed = false;
-        match tolerated(walk.step(search))? {
+        let others_work = match tolerated(walk.step(search))? {
+            // Others may take all that this search frees.
+            Step::Taken if patience.is_over() => {
+                return refuse(walk, search, error, &patience, Held::ByWriters);
+            }
             Step::Taken => continue,
             Step::Nothing if walk.widen(search)? => continue,
-            Step::Nothing => {}
+            Step::Nothing => false,
             Step::ByAnother => {
-                // It makes progress, and this thread would take its processor.
+                // This thread would take its processor.
                 walk.region().pause(BY_ANOTHER);
-                patience.renew();
-                continue;
+                let before = std::mem::replace(&mut progress, walk.progress());
+                if progress != before {
+                    patience.renew();
+                }
+                true
             }
-        }
+        };
         let waits = walk.waits_for_readers(search) && !twin!(ReadersForgotten);
         if walk.has_room(search) {
             return Ok(());
         }
-        let others_work = walk.others_work(search) && !twin!(OthersForgotten);
+        let others_work = others_work || walk.others_work(search) && !twin!(OthersForgotten);
         // Read last: a thread that is no longer seen at work has been counted.
-        let turned_over = walk.turnover();
-        if turned_over != turnover && !twin!(TurnoverForgotten) {
-            (turnover, has_changed) = (turned_over, true);
+        let before = std::mem::replace(&mut turnover, walk.turnover());
+        let has_changed = turnover != before && !twin!(TurnoverForgotten);
+        if has_changed {
             walk.renew(search)?;
         }
         if !(waits || others_work || has_changed) {
-            return refuse(walk, search, error);
+            return refuse(walk, search, error, &patience, Held::ByNobody);
         }
         // This thread cannot drop what it holds; others that end a step have had their turns.
         let is_own = waits && patience.is_long() && holder::is_own(walk.region(), walk.holder());
         if is_own || !patience.lasts() {
-            let holds = if waits { walk.holder() } else { None };
-            let what = if waits { Holding::Call } else { Holding::Writers };
-            let holder = Holder::seen(walk.region(), holds, what);
-            return room_or(walk, search, || held(walk, search, patience.waited(), holder));
+            let held = if waits { Held::ByReaders } else { Held::ByWriters };
+            return refuse(walk, search, error, &patience, held);
         }
     }
 }
@@ -218,26 +232,39 @@ fn search_for_room<W: Cleans>(walk: &W, search: &mut W::Search, error: Error) ->
 /// Microseconds between two looks at what another thread is at work on.
 const BY_ANOTHER: u64 = 500;
 
-/// Another thread may have made room since the look at it.
-fn room_or<W: Cleans>(walk: &W, search: &W::Search, error: impl FnOnce() -> Error) -> Result<(), Error> {
-    if walk.has_room(search) { Ok(()) } else { Err(error()) }
+/// By whom room is held back.
+#[derive(PartialEq, Eq)]
+enum Held {
+    ByNobody,
+    ByReaders,
+    ByWriters,
 }
 
-fn refuse<W: Cleans>(walk: &W, search: &W::Search, error: Error) -> Result<(), Error> {
-    room_or(walk, search, || match error {
-        // The figures in the error are out of date: room has been made since.
-        Error::PoolFull { .. } => walk.shortage(search),
-        error => error,
-    })
-}
-
-fn held<W: Cleans>(walk: &W, search: &W::Search, waited: u64, holder: Holder) -> Error {
-    match walk.shortage(search) {
+/// The error of a write, unless another thread has made room since the look at it.
+fn refuse<W: Cleans>(
+    walk: &W,
+    search: &mut W::Search,
+    error: Error,
+    patience: &Patience<'_>,
+    held: Held,
+) -> Result<(), Error> {
+    if walk.has_room(search) {
+        return Ok(());
+    }
+    // On a full disk the write's own error says more. Otherwise its figures are out of date.
+    let Error::PoolFull { .. } = error else { return Err(error) };
+    let (holder, what) = match held {
+        Held::ByNobody => return Err(walk.shortage(search)),
+        Held::ByReaders => (walk.holder(), Holding::Call),
+        Held::ByWriters => (None, Holding::Writers),
+    };
+    Err(match walk.shortage(search) {
         Error::PoolFull { wanted, free, .. } => {
-            Error::RoomHeld { wanted, free, waited: Duration::from_millis(waited), holder: Box::new(holder) }
+            let holder = Box::new(Holder::seen(walk.region(), holder, what));
+            Error::RoomHeld { wanted, free, waited: Duration::from_millis(patience.waited()), holder }
         }
         error => error,
-    }
+    })
 }
 
 /// Takes these steps until none finds anything, for a compaction on request. Waits a moment for readers that
@@ -281,7 +308,7 @@ fn stand_still(region: &Region) {
 /// These statistics, with the delays of writers, and with those who keep room back.
 pub(crate) fn counted_in<W: Cleans>(walk: &W, stats: Stats) -> Stats {
     let held = |holder: epoch::Holder| walk.region().ticks().saturating_sub(holder.since);
-    let oldest_hold_ms = walk.holder().map_or(0, held);
+    let oldest_hold_ms = walk.oldest_holder().map_or(0, held);
     Stats { oldest_hold_ms, ..walk.room().stalls.counted_in(stats) }
 }
 

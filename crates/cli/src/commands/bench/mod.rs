@@ -1,15 +1,9 @@
 //! `quipu bench`: measures the store.
 
-mod index;
-mod ops;
-mod paper;
+pub mod ops;
 mod place;
-mod recovery;
-mod ring;
-mod settings;
-mod steady;
-mod util;
-mod ycsb;
+pub mod settings;
+pub mod ycsb;
 
 use crate::failure::{Failure, Outcome};
 use clap::Subcommand;
@@ -20,16 +14,11 @@ Examples:
   quipu bench ops --records 5M --value-size 200 --roofline
   quipu bench ops --medium file --pool /mnt/ssd/bench.pool --threads 2
   quipu bench ops --medium sim                              # exact costs in place of times
-  quipu bench steady --seconds 60 --zipf 0.99               # throughput by the second, and stalls
-  quipu bench util --utilization 50,90 --zipf 0.99          # with compaction at work
-  quipu bench recovery --records 10M --json
-  quipu bench index --index alex,masstree --keys uniform,osm   # indexes alone
-  quipu bench ring --threads 2 --batch 1,50                 # order and batching, without an index
-  quipu bench paper viper --figure 6,10                     # a paper's evaluation beside ours
-  quipu bench paper xp --figure 14,16                       # memtables and the ring of another
   quipu bench ops --roofline --plot ops.svg                 # a picture beside the table
-  quipu bench ops --design viper --set offset-map=pm        # a setting of the design
+  quipu bench ops --design viper --set offset-map=pm        # a setting of the design";
 
+/// The fields of the objects that benchmarks print, for their help.
+pub const FIELDS: &str = "\
 Fields of the JSON objects: design, settings (if any were chosen), phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, \
 p999_ns, dram_bytes_per_record, pm_bytes_per_record; with --batch, of puts, batch; with --roofline also roofline, the share of the limit; \
 where puts returned for others that had overwritten them, eliminated_per_op; where a cache answered gets, cache_hits_per_op; with \
@@ -38,7 +27,7 @@ media_write_bytes_per_op, remote_writes_per_op, remote_reads_per_op, modelled_ns
 
 /// Measure the store, checking every value that is read.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{FIELDS}"))]
 pub struct Args {
     #[command(subcommand)]
     benchmark: Benchmark,
@@ -48,12 +37,6 @@ pub struct Args {
 enum Benchmark {
     Ops(ops::Args),
     Ycsb(ycsb::Args),
-    Steady(steady::Args),
-    Util(util::Args),
-    Recovery(recovery::Args),
-    Index(index::Args),
-    Ring(ring::Args),
-    Paper(paper::Args),
 }
 
 impl Args {
@@ -62,12 +45,6 @@ impl Args {
         match self.benchmark {
             Benchmark::Ops(args) => args.run(),
             Benchmark::Ycsb(args) => args.run(),
-            Benchmark::Steady(args) => args.run(),
-            Benchmark::Util(args) => args.run(),
-            Benchmark::Recovery(args) => args.run(),
-            Benchmark::Index(args) => args.run(),
-            Benchmark::Ring(args) => args.run(),
-            Benchmark::Paper(args) => args.run(),
         }
     }
 }

@@ -3,10 +3,10 @@
 use super::settings::{Settings, Sizes, in_batches};
 use crate::args::TopologyChoice;
 use crate::failure::{Failure, Outcome};
-use quipu_lab::bench::{self, Config};
-use quipu_lab::choice::Named;
-use quipu_lab::size;
-use quipu_lab::workload::KeySet;
+use quipu_bench::Config;
+use quipu_bench::choice::Named;
+use quipu_bench::size;
+use quipu_bench::workload::KeySet;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -79,7 +79,7 @@ impl Args {
             in_batches(config.batch),
             config.seed
         ))?;
-        let result = bench.run(config, |config, progress, sink| bench::ops(config, progress, sink));
+        let result = bench.run(config, |config, progress, sink| quipu_bench::ops(config, progress, sink));
         bench.end(result)
     }
 }

@@ -4,9 +4,9 @@ use super::place::Place;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar};
 use quipu::{Design, MediumKind, Setting};
-use quipu_lab::bench::{BenchError, Config, Row, plot, table};
-use quipu_lab::choice::{OneOrAll, chosen};
-use quipu_lab::{arguments, size};
+use quipu_bench::choice::{OneOrAll, chosen};
+use quipu_bench::{BenchError, Config, Row, plot, table};
+use quipu_bench::{arguments, size};
 use std::fs;
 use std::path::PathBuf;
 
@@ -28,6 +28,7 @@ pub struct Settings {
     /// Threads at work.
     #[arg(long, value_name = "T", value_parser = size::count::<usize>, default_value = "1")]
     threads: usize,
+    /// Those of every benchmark.
     #[command(flatten)]
     pub basics: Basics,
 }

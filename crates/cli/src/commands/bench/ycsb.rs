@@ -3,9 +3,9 @@
 use super::settings::{Settings, in_batches};
 use crate::failure::{Failure, Outcome};
 use quipu::MediumKind;
-use quipu_lab::bench::{self, Config};
-use quipu_lab::size;
-use quipu_lab::workload::Workload;
+use quipu_bench::Config;
+use quipu_bench::size;
+use quipu_bench::workload::Workload;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -94,7 +94,9 @@ impl Args {
             config.seed
         ))?;
         let result = workloads.iter().try_for_each(|workload| {
-            bench.run(config.clone(), |config, progress, sink| bench::ycsb(config, workload, progress, sink))
+            bench.run(config.clone(), |config, progress, sink| {
+                quipu_bench::ycsb(config, workload, progress, sink)
+            })
         });
         bench.end(result)
     }

@@ -4,7 +4,7 @@ use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, counted};
 use crate::pool;
-use quipu_cli::transfer::DEFAULT;
+use crate::transfer::DEFAULT;
 use serde_json::json;
 
 const EXAMPLES: &str = "\

@@ -4,9 +4,9 @@ use crate::args::PoolChoice;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, counted};
 use crate::pool;
+use crate::transfer::escape;
 use quipu::{Error, Store, Table, TableStats};
-use quipu_cli::transfer::escape;
-use quipu_lab::size::human;
+use quipu_bench::size::human;
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\

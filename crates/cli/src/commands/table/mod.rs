@@ -17,7 +17,7 @@ Examples:
   quipu table list herds.pool
   quipu table drop herds.pool andes --yes";
 
-/// Make, list and drop tables: parts of a pool, each with keys of its own.
+/// Make, list and drop tables, each with keys of its own.
 ///
 /// Every pool of a design with tables has a table called default, which commands use unless --table names
 /// another. `quipu designs` says which designs have tables.

@@ -1,10 +1,10 @@
 //! The arguments of the benchmark, for all programs that run it.
 
-use crate::bench::config::Config;
-use crate::choice::{OneOrAll, chosen};
-use crate::size;
-use crate::workload::KeySet;
 use quipu::MediumKind;
+use quipu_bench::choice::{OneOrAll, chosen};
+use quipu_bench::config::Config;
+use quipu_bench::size;
+use quipu_bench::workload::KeySet;
 
 /// Records where no number is given.
 const RECORDS: u64 = 1_000_000;

@@ -31,8 +31,8 @@ pub use load::{IndexLoad, IndexOrder};
 pub use run::{IndexRun, indexes};
 pub use table::index_table;
 
-use super::error::BenchError;
-use super::report::Sink;
+use quipu_bench::error::BenchError;
+use quipu_bench::report::Sink;
 use std::convert::Infallible;
 
 /// Keys of a batch.

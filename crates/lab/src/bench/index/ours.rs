@@ -3,7 +3,7 @@
 use super::image::Bytes;
 use super::records::Records;
 use super::{Access, BATCH, Contender, SCANNED};
-use crate::bench::error::BenchError;
+use quipu_bench::error::BenchError;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::index::alex::Alex;
 use quipu_parts::index::buckets::{BucketIndex, Locking};

@@ -1,7 +1,7 @@
 //! The records that words name, and the order in which they are looked for.
 
 use super::load::IndexOrder;
-use crate::workload::{KeySet, Permutation};
+use quipu_bench::workload::{KeySet, Permutation};
 
 /// Added to a seed, so that lookups come in another order than insertions.
 const OF_LOOKUPS: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -1,9 +1,9 @@
 //! The rows of indexes side by side: a line for each index on each set of keys, and a column for each phase.
 
 use super::run::{BULK_LOAD, GET, GET_MANY, INSERT, LOADED_GET, REMOVE, SCAN};
-use crate::bench::report::Row;
-use crate::bench::table::{aligned, table};
-use crate::distinct::distinct;
+use quipu_bench::distinct::distinct;
+use quipu_bench::report::Row;
+use quipu_bench::table::{aligned, table};
 
 /// A figure of a row, if it has that.
 type Figure = fn(&Row) -> Option<f64>;

@@ -24,13 +24,13 @@ pub use run::{Scale, paper};
 pub use statements::{Compared, Statement};
 pub use text::text;
 
-use super::config::Config;
 use super::memtables::Order;
 use super::patterns::Pattern;
 use super::ring::Items;
 use super::steady::SteadyLoad;
 use super::util::Overwrites;
-use crate::workload::Workload;
+use quipu_bench::config::Config;
+use quipu_bench::workload::Workload;
 
 /// The evaluation of a paper.
 pub struct Paper {
@@ -131,9 +131,9 @@ impl Run {
 
 /// A benchmark of this room.
 pub enum Benchmark {
-    /// [`ops`](super::ops()).
+    /// [`ops`](quipu_bench::ops()).
     Ops,
-    /// [`ycsb`](super::ycsb()).
+    /// [`ycsb`](quipu_bench::ycsb()).
     Ycsb(Box<Workload>),
     /// [`recovery`](super::recovery()).
     Recovery,

@@ -6,9 +6,9 @@
 
 use super::statements::{Cell, best, says};
 use super::{Benchmark, Paper, Preset, Run, Scale};
-use crate::bench::config::Config;
-use crate::workload::Workload;
 use quipu::Design;
+use quipu_bench::config::Config;
+use quipu_bench::workload::Workload;
 
 pub(super) static PAPER: Paper = Paper {
     name: "mpkv",

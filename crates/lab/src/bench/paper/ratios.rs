@@ -6,8 +6,8 @@
 //! each.
 
 use super::{Paper, Preset};
-use crate::bench::report::Row;
-use crate::distinct::distinct;
+use quipu_bench::distinct::distinct;
+use quipu_bench::report::Row;
 use serde::Serialize;
 
 /// One row over another, in throughput.
@@ -116,7 +116,7 @@ impl Preset {
 mod tests {
     use super::*;
     use crate::bench::paper::PAPERS;
-    use crate::bench::report::{InPaper, Utilized};
+    use quipu_bench::report::{InPaper, Utilized};
 
     fn row(setting: &str, utilization: u64, mops: f64) -> Row {
         let paper = Some(InPaper { setting: setting.into(), ..InPaper::default() });

@@ -1,15 +1,16 @@
 //! Running a figure at a scale.
 
 use super::{Benchmark, Paper, Preset, Run};
-use crate::bench::config::{Config, ONE_CLIENT, refuse, setting};
-use crate::bench::error::BenchError;
-use crate::bench::progress::Progress;
-use crate::bench::report::{InPaper, Row, Sink};
 use crate::bench::{
-    Engine, Roofline, allocation, cleaning, levels, memtables, ops, ops_of, patterns, reclaim, recovery,
-    recovery_of_overwritten, ring, steady, steady_of, steps, util, util_of, ycsb, ycsb_of,
+    allocation, cleaning, levels, memtables, patterns, reclaim, recovery, recovery_of_overwritten, ring,
+    steady, steady_of, steps, util, util_of,
 };
 use quipu::{Design, MediumKind};
+use quipu_bench::config::{Config, ONE_CLIENT, refuse, setting};
+use quipu_bench::error::BenchError;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{InPaper, Row, Sink};
+use quipu_bench::{Engine, Roofline, ops, ops_of, ycsb, ycsb_of};
 
 /// Records of runs on the simulator that stand beside runs on another medium: counts do not get more exact
 /// with more of them.

@@ -6,8 +6,8 @@
 
 use super::ratios::median;
 use super::{Paper, Preset};
-use crate::bench::report::Row;
-use crate::distinct::distinct;
+use quipu_bench::distinct::distinct;
+use quipu_bench::report::Row;
 use serde::Serialize;
 
 /// A number of a paper's text, and ours.
@@ -258,7 +258,7 @@ impl Preset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::report::InPaper;
+    use quipu_bench::report::InPaper;
 
     fn row(setting: &str, threads: usize, mops: f64) -> Row {
         let paper = Some(InPaper { setting: setting.into(), ..InPaper::default() });

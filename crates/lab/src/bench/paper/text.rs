@@ -1,8 +1,8 @@
 //! A figure for people: our rows, the paper's numbers beside ours, and what to make of them.
 
 use super::{Compared, Preset, Ratio};
-use crate::bench::report::Row;
-use crate::bench::table::{aligned, table};
+use quipu_bench::report::Row;
+use quipu_bench::table::{aligned, table};
 
 /// Columns of running text.
 const WIDTH: usize = 110;

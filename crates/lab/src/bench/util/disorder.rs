@@ -3,14 +3,14 @@
 
 use super::pool::{Pool, plans};
 use super::settings::Overwrites;
-use crate::bench::config::Config;
-use crate::bench::cost::Meter;
-use crate::bench::drive::Outcome;
-use crate::bench::engine::{Engine, OpenEngine};
-use crate::bench::error::BenchError;
-use crate::bench::memory::Memory;
-use crate::bench::progress::Progress;
-use crate::bench::report::{Row, Sink};
+use quipu_bench::config::Config;
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::Outcome;
+use quipu_bench::engine::{Engine, OpenEngine};
+use quipu_bench::error::BenchError;
+use quipu_bench::memory::Memory;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Row, Sink};
 use std::time::Instant;
 
 /// Loads each design up to each utilization, overwrites half as many records as there are, abandons the store

@@ -5,10 +5,10 @@
 //! all its pools. A segment is a zone, or a block, of which a zone has many.
 
 use super::settings::{Keys, Overwrites};
-use crate::bench::config::{Config, setting};
-use crate::bench::error::BenchError;
-use crate::bench::target::INDEX_PER_RECORD;
-use crate::workload::{ETC_SIZES, etc_size};
+use quipu_bench::config::{Config, setting};
+use quipu_bench::error::BenchError;
+use quipu_bench::target::INDEX_PER_RECORD;
+use quipu_bench::workload::{ETC_SIZES, etc_size};
 use quipu_parts::heap::slots::{ENTRY_HEAD, RecordForm, SlotSettings, SlotShape};
 use quipu_parts::record::{HEADER, padded};
 use std::ops::RangeInclusive;

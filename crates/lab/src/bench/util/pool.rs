@@ -4,16 +4,16 @@ use super::plan::Plan;
 use super::requests::Requests;
 use super::run::{Run, most_operations};
 use super::settings::{Keys, Overwrites};
-use crate::bench::config::{Config, setting};
-use crate::bench::engine::{Engine, OpenEngine};
-use crate::bench::error::BenchError;
-use crate::bench::memory::Memory;
-use crate::bench::progress::Progress;
-use crate::bench::report::{Compaction, Row, Sink, Utilized};
-use crate::bench::roofline::Roofline;
-use crate::bench::session::Session;
-use crate::bench::target::{Opened, Target};
 use quipu::Design;
+use quipu_bench::config::{Config, setting};
+use quipu_bench::engine::{Engine, OpenEngine};
+use quipu_bench::error::BenchError;
+use quipu_bench::memory::Memory;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::{Compaction, Row, Sink, Utilized};
+use quipu_bench::roofline::Roofline;
+use quipu_bench::session::Session;
+use quipu_bench::target::{Opened, Target};
 
 /// Overwrites records, and reads some where that is asked for, at each utilization with each choice of keys,
 /// in a pool of its own, and hands over a row for each.

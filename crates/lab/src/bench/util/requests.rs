@@ -5,7 +5,7 @@
 //! its own, so that there is no doubt which value was last, in the end and at every get.
 
 use super::settings::Keys;
-use crate::workload::mix;
+use quipu_bench::workload::mix;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::ops::Range;

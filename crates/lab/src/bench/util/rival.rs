@@ -4,14 +4,14 @@
 use super::requests::Requests;
 use super::run::{Run, most_operations};
 use super::settings::Overwrites;
-use crate::bench::config::Config;
-use crate::bench::engine::Engine;
-use crate::bench::error::BenchError;
-use crate::bench::memory::Memory;
-use crate::bench::progress::Progress;
-use crate::bench::report::Sink;
-use crate::bench::roofline::Roofline;
-use crate::bench::session::{Session, in_new_place};
+use quipu_bench::config::Config;
+use quipu_bench::engine::Engine;
+use quipu_bench::error::BenchError;
+use quipu_bench::memory::Memory;
+use quipu_bench::progress::Progress;
+use quipu_bench::report::Sink;
+use quipu_bench::roofline::Roofline;
+use quipu_bench::session::{Session, in_new_place};
 
 /// Loads the records into any engine and overwrites and reads until throughput is steady, for each choice of
 /// keys; windows are of as many writes as there are records. Utilizations mean nothing here. Limits are

@@ -3,16 +3,16 @@
 use super::plan::record_of;
 use super::requests::{Draw, Requests};
 use super::settings::{Keys, Overwrites};
-use crate::bench::batched::Batched;
-use crate::bench::cost::Meter;
-use crate::bench::drive::{Access, Outcome, drive};
-use crate::bench::engine::{Engine, EngineClient, OpenEngine};
-use crate::bench::error::BenchError;
-use crate::bench::report::{Compaction, Mixed, Row, Utilized};
-use crate::bench::roofline::{Limits, Roofline};
-use crate::bench::session::{Bounds, Session};
-use crate::workload::KeyShape;
 use quipu::{MediumKind, Stats};
+use quipu_bench::batched::Batched;
+use quipu_bench::cost::Meter;
+use quipu_bench::drive::{Access, Outcome, drive};
+use quipu_bench::engine::{Engine, EngineClient, OpenEngine};
+use quipu_bench::error::BenchError;
+use quipu_bench::report::{Compaction, Mixed, Row, Utilized};
+use quipu_bench::roofline::{Limits, Roofline};
+use quipu_bench::session::{Bounds, Session};
+use quipu_bench::workload::KeyShape;
 use std::collections::VecDeque;
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! The settings of overwriting.
 
-use crate::bench::config::{Config, refuse, setting};
-use crate::bench::error::BenchError;
-use crate::workload::{EtcChoice, ScrambledZipfian, Values};
+use quipu_bench::config::{Config, refuse, setting};
+use quipu_bench::error::BenchError;
+use quipu_bench::workload::{EtcChoice, ScrambledZipfian, Values};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::fmt;

@@ -2,8 +2,8 @@
 
 use super::{RECORDS, each, find, names, on_dram, on_sim, rows_of};
 use quipu::{Design, MediumKind};
+use quipu_bench::{Config, Row};
 use quipu_lab::bench::paper::{Paper, Scale};
-use quipu_lab::bench::{Config, Row};
 
 fn nstore() -> &'static Paper {
     Paper::named("nstore").expect("it is built")

@@ -2,7 +2,7 @@
 
 use super::{RECORDS, each, names, on_dram, on_sim, rows_of};
 use quipu::Design;
-use quipu_lab::bench::Row;
+use quipu_bench::Row;
 use quipu_lab::bench::paper::{Paper, Scale};
 
 fn xp() -> &'static Paper {

@@ -152,7 +152,7 @@ impl<'h> Page<'h> {
         prefetch_to_write(std::ptr::from_ref(self.state));
     }
 
-    /// The header word of the page for a block of this kind, with its lock byte clear.
+    /// The header word of the page for a block of this kind.
     pub(super) fn header_word(&self, kind: BlockKind) -> u64 {
         self.seed.page_word(self.number, kind)
     }

@@ -109,6 +109,12 @@ impl Drop for Locked<'_> {
     }
 }
 
+/// Whether a page that has this version now had it at an earlier look.
+#[inline(always)]
+pub(super) fn is_same(now: u32, before: u32) -> bool {
+    now == before || twin!(VersionsWrap) && now as u8 == before as u8
+}
+
 impl SlotHeap {
     /// The version of a page; odd while someone changes it.
     #[inline]
@@ -127,8 +133,7 @@ impl SlotHeap {
     pub(super) fn is_unchanged(&self, page: &Page<'_>, version: u32) -> bool {
         // The reads before must not be taken for later than this look.
         fence(Ordering::Acquire);
-        let now = self.version(page);
-        now == version || twin!(VersionsWrap) && now as u8 == version as u8
+        is_same(self.version(page), version)
     }
 
     /// Takes a page, if nobody has it.

@@ -7,6 +7,7 @@ use super::chunks::{Page, Spot};
 use super::error::{Damage, SlotError};
 use super::format::{BlockKind, ENTRY_HEAD, EntryKind};
 use super::heap::SlotHeap;
+use super::locks::is_same;
 use super::offset::Offset;
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{Waiter, point};
@@ -121,7 +122,7 @@ impl SlotHeap {
         // The reads before must not be taken for later than this look.
         fence(Ordering::Acquire);
         point();
-        is_read && lock.load(Ordering::Relaxed) == version
+        is_read && is_same(lock.load(Ordering::Relaxed), version)
     }
 
     /// Whether the record at an offset that the index gave is one of `key`. `None` if there is no record any

@@ -3,7 +3,7 @@
 use super::key::Step;
 use super::memory::Memory;
 use super::model::Model;
-use super::slots::Slots;
+use super::slots::{Found, Slots};
 use super::version::Version;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::twin;
@@ -304,9 +304,7 @@ impl Leaf {
         let slots = &self.slots;
         let above = slots.above(from, self.model.predict(from, slots.len()));
         let mut add = |at: usize| {
-            // In this order: a slot that has its word has its slice.
-            let word = slots.word(at);
-            let slice = slots.slice(at);
+            let (slice, Found { word, .. }) = slots.both(at);
             let is_due = if slice == from { is_included } else { (slice > from) != BACK };
             if word != 0 && is_due {
                 note::<BACK>(out, slice, word);

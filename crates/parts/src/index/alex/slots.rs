@@ -102,6 +102,31 @@ impl Slots {
         self.place(at).load(Ordering::Acquire)
     }
 
+    /// The slice of a slot and its word, which stood beside each other at one moment, for a reader without
+    /// the lock: another key may take the slot unmarked.
+    #[inline]
+    pub(super) fn both(&self, at: usize) -> (u64, Found<'_>) {
+        self.both_around(at, || {})
+    }
+
+    /// The same, with something between the looks.
+    #[inline(always)]
+    fn both_around(&self, at: usize, mut between: impl FnMut()) -> (u64, Found<'_>) {
+        let Block { slices, words } = &self.blocks[at / BLOCK];
+        let mut found = Found::at(&words[at % BLOCK]);
+        loop {
+            between();
+            // Whoever gave the slot this slice has taken the word before out, so the next look finds that.
+            // And a word that has left a slot does not come back to it under a guard.
+            let slice = slices[at % BLOCK].load(Ordering::Acquire);
+            let now = Found::at(found.place);
+            if now.word == found.word || twin!(PairNotProved) {
+                return (slice, found);
+            }
+            found = now;
+        }
+    }
+
     #[inline]
     fn place(&self, at: usize) -> &AtomicU64 {
         &self.blocks[at / BLOCK].words[at % BLOCK]
@@ -317,5 +342,33 @@ impl Slots {
             mask = u64::MAX;
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::twin::{Twin, leave_out};
+
+    /// What is told of a slot that another key takes behind the first look.
+    fn told_beside_another_key() -> (u64, u64) {
+        let slots = Slots::new(BLOCK, &Arc::new(Memory::default()));
+        slots.fill(1, 200, 1);
+        let mut is_taken = false;
+        let (slice, found) = slots.both_around(1, || {
+            if !std::mem::replace(&mut is_taken, true) {
+                assert!(slots.found(1).exchange(0));
+                slots.clear(1);
+                slots.fill(1, 150, 2);
+            }
+        });
+        (slice, found.word)
+    }
+
+    #[test]
+    fn a_slice_is_told_with_its_own_word() {
+        assert_eq!(told_beside_another_key(), (150, 2));
+        let _left_out = leave_out(Some(Twin::PairNotProved));
+        assert_eq!(told_beside_another_key(), (150, 1));
     }
 }

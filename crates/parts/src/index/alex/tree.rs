@@ -71,11 +71,11 @@ impl Tree {
         loop {
             let (_, leaf) = self.leaf(guard, slice);
             let seen = leaf.version.stable();
-            // A gap that has been filled meanwhile has its own slice as soon as it has a word.
-            let found = leaf.find::<TO_CHANGE>(slice).map(|at| (at, leaf.slots.found(at)));
-            let found = found.filter(|(at, _)| leaf.slots.slice(*at) == slice);
+            // A slot that another key has taken meanwhile has that key's slice, and this one's was absent.
+            let both = leaf.find::<TO_CHANGE>(slice).map(|at| leaf.slots.both(at));
+            let found = both.filter(|(stands, found)| *stands == slice && found.word != 0);
             if !leaf.version.has_changed(seen) && !seen.is_obsolete() {
-                return found.map(|(_, found)| found).filter(|found| found.word != 0);
+                return found.map(|(_, found)| found);
             }
         }
     }

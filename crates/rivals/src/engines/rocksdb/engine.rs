@@ -2,7 +2,7 @@
 
 use super::database::{Database, Error};
 use crate::engines::{Handle, Setup};
-use quipu_lab::bench::EngineClient;
+use quipu_bench::EngineClient;
 use std::path::Path;
 use std::sync::Arc;
 

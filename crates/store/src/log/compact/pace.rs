@@ -26,6 +26,9 @@ const PIECE_OF_WRITER: usize = 32;
 const TOMBSTONE_SHARE: u64 = 16;
 const ASKED_TOMBSTONE_SHARE: u64 = 256;
 
+/// Looks at others, on a full disk, before the compactor leaves its own segments in spite of them.
+const LOOKS: u32 = 256;
+
 /// The search of a write that found no room.
 pub(crate) struct Search {
     /// Bytes of a record, and zones beside it.
@@ -48,6 +51,8 @@ struct Storage {
     turnover: u64,
     /// Whether the compactor has left the rest of its own segments to the write.
     is_left: bool,
+    /// Looks at others that clean, and at readers.
+    looks: u32,
 }
 
 impl<I: Index> Cleans for Spine<I> {
@@ -162,10 +167,10 @@ impl<I: Index> Cleans for Spine<I> {
     }
 
     fn holder(&self) -> Option<Holder> {
-        self.epochs.oldest_holder()
+        self.epochs.oldest_holder(self.region().thread_number())
     }
 
-    fn shortage(&self, search: &Search) -> Error {
+    fn shortage(&self, search: &mut Search) -> Error {
         let bytes = search.len + u64::from(search.zones) * self.heap.space().zone_size();
         self.heap.shortage(bytes, search.purpose).into()
     }
@@ -209,7 +214,7 @@ impl<I: Index> Spine<I> {
         let storage = match error {
             Error::PoolFull { .. } => None,
             Error::Medium(MediumError::DiskFull { .. }) => {
-                Some(Storage { given_back, turnover, is_left: false })
+                Some(Storage { given_back, turnover, is_left: false, looks: 0 })
             }
             error => return Err(error),
         };
@@ -252,17 +257,20 @@ impl<I: Index> Spine<I> {
 
     /// On a full disk: when nobody cleans, the rest of the compactor's own segments is left to the write.
     fn widen_for_storage(&self, search: &mut Search) -> bool {
+        let before = search.storage.as_mut().expect("the search is for storage");
+        before.looks += 1;
         // A cleaned zone is free when the readers of that time have left; others clean too.
-        if self.compactor.retired() > 0 || self.compactor.has_begun() {
+        let is_last = before.looks > LOOKS;
+        if !is_last && (self.compactor.retired() > 0 || self.compactor.has_begun()) {
             return false;
         }
-        let before = search.storage.as_mut().expect("the search is for storage");
         before.is_left = self.leave_segments(&mut self.all_workers());
         if before.is_left {
             return true;
         }
         // A deletion needs little, and short segments that are put together leave that.
-        let goes_on = search.purpose != Use::Put && search.demand.gives_storage && !self.heap.lends();
+        let goes_on =
+            search.purpose != Use::Put && search.demand.gives_storage && (is_last || !self.heap.lends());
         search.demand.gives_storage &= !goes_on;
         goes_on
     }

@@ -4,7 +4,7 @@
 //! writer does not read it either. A record whose value fills blocks of its own is released as in Viper,
 //! since these blocks are free at once.
 
-use crate::slots::reclaim::Wanted;
+use crate::slots::write::Refusal;
 use crate::slots::{EXACT, SlotSession, SlotSpine, exact};
 use crate::types::error::{Error, ErrorKind};
 use quipu_parts::commit::StripeGuard;
@@ -45,15 +45,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         stripe: &StripeGuard<'_>,
         hash: u64,
         key: &[u8],
-    ) -> Result<bool, Error> {
-        loop {
-            match self.place_tombstone(session, stripe, hash, key) {
-                Err(error) if error.kind() == ErrorKind::Room => {
-                    self.make_space_or(error, session, Wanted::Blocks(1), LEAST_PERCENT_FOR_TOMBSTONE)?;
-                }
-                done => return done,
-            }
-        }
+    ) -> Result<bool, Refusal> {
+        self.place_tombstone(session, stripe, hash, key)
+            .map_err(|error| Refusal { percent: LEAST_PERCENT_FOR_TOMBSTONE, ..error.into() })
     }
 
     /// Places a tombstone in the client's block, or in the block that is reserved for tombstones.

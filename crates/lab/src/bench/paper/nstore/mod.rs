@@ -20,9 +20,9 @@ mod space;
 
 use super::statements::{Cell, best};
 use super::{Benchmark, Paper, Run, Scale};
-use crate::bench::config::Config;
-use crate::workload::{KeySet, Workload};
 use quipu::{Design, MediumKind};
+use quipu_bench::config::Config;
+use quipu_bench::workload::{KeySet, Workload};
 
 pub(super) static PAPER: Paper = Paper {
     name: "nstore",

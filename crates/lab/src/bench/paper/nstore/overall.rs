@@ -6,9 +6,9 @@ use super::{
     FLATSTORE_FF, FLATSTORE_M, MIXED, Mix, NSTORE, SOCKETS, VIPER, most, nstore, of_set, rivals, simulated,
     words,
 };
-use crate::bench::config::Config;
-use crate::bench::ops::OpsPhase;
-use crate::workload::KeySet;
+use quipu_bench::config::Config;
+use quipu_bench::ops::OpsPhase;
+use quipu_bench::workload::KeySet;
 
 pub(super) const YCSB: Preset = Preset {
     figure: "7",

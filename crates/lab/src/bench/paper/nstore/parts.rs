@@ -5,10 +5,10 @@ use super::super::{Benchmark, Preset, Run, Scale};
 use super::{
     FLATSTORE_M, LEAST_ZONE, MIXED, Mix, NSTORE, SOCKETS, VIPER, ZONES, most, nstore, simulated, words,
 };
-use crate::bench::config::Config;
-use crate::bench::ops::OpsPhase;
-use crate::bench::report::Row;
 use quipu::Design;
+use quipu_bench::config::Config;
+use quipu_bench::ops::OpsPhase;
+use quipu_bench::report::Row;
 
 pub(super) const PARTS: Preset = Preset {
     figure: "13",

@@ -3,9 +3,9 @@
 use super::super::statements::{Cell, best, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{FLATSTORE_FF, FLATSTORE_M, NSTORE, SOCKETS, most, nstore, simulated, words};
-use crate::bench::config::Config;
-use crate::bench::ops::OpsPhase;
 use quipu::{Design, MediumKind};
+use quipu_bench::config::Config;
+use quipu_bench::ops::OpsPhase;
 
 pub(super) const SCANS: Preset = Preset {
     figure: "9",

@@ -3,8 +3,8 @@
 use super::super::statements::{Cell, best, says};
 use super::super::{Preset, Run, Scale};
 use super::{MIXED, Mix, NSTORE, SOCKETS, most, nstore, rivals, simulated, words};
-use crate::bench::config::Config;
-use crate::bench::report::Row;
+use quipu_bench::config::Config;
+use quipu_bench::report::Row;
 
 pub(super) const SKEW: Preset = Preset {
     figure: "10",

@@ -3,8 +3,8 @@
 use super::super::statements::{Cell, best, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{NSTORE, VIPER, nstore, rivals, simulated, words};
-use crate::bench::ops::OpsPhase;
-use crate::bench::report::Row;
+use quipu_bench::ops::OpsPhase;
+use quipu_bench::report::Row;
 
 pub(super) const SOCKETS: Preset = Preset {
     figure: "12",

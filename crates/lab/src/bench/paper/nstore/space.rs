@@ -3,8 +3,8 @@
 use super::super::statements::{Cell, best, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{NSTORE, SOCKETS, WORD, nstore, simulated, words};
-use crate::bench::config::Config;
-use crate::bench::report::Row;
+use quipu_bench::config::Config;
+use quipu_bench::report::Row;
 
 pub(super) const CLEANING: Preset = Preset {
     figure: "15",

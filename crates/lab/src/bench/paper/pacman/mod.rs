@@ -12,9 +12,9 @@ mod techniques;
 mod utilization;
 
 use super::{Benchmark, Paper, Run, Scale};
-use crate::bench::config::Config;
 use crate::bench::util::{Keys, Overwrites};
 use quipu::{Design, Setting};
+use quipu_bench::config::Config;
 
 pub(super) static PAPER: Paper = Paper {
     name: "pacman",

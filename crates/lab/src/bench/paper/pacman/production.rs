@@ -3,8 +3,8 @@
 use super::super::statements::{best, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{FF, H, PACMAN, PH, RAW, SKEWED, USUAL, both, designs, mixed, usual};
-use crate::bench::config::Config;
 use crate::bench::util::{Keys, Overwrites};
+use quipu_bench::config::Config;
 
 pub(super) const ETC: Preset = Preset {
     figure: "9",

@@ -3,9 +3,9 @@
 use super::super::statements::{over_ends, says};
 use super::super::{Preset, Run};
 use super::{H, PACMAN, RAW, USUAL, both, mixed, usual};
-use crate::bench::config::Config;
 use crate::bench::util::{Keys, Overwrites};
 use quipu::Design;
+use quipu_bench::config::Config;
 
 pub(super) const UNIFORM: Preset = Preset {
     figure: "7a",

@@ -3,9 +3,9 @@
 use super::super::statements::{at, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{FF, H, M, SWITCH, USUAL, VIPER, designs, mixed, usual};
-use crate::bench::report::Row;
 use crate::bench::util::Overwrites;
 use quipu::Setting;
+use quipu_bench::report::Row;
 
 /// The raw store and each technique on top of those before it, in the paper's order.
 const STEPS: [(&str, Option<&str>); 5] = [

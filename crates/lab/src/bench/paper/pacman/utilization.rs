@@ -3,11 +3,11 @@
 use super::super::statements::{at, best, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{FF, H, M, PACMAN, PH, RAW, USUAL, VIPER, both, designs, mixed, switched, usual};
-use crate::bench::Row;
-use crate::bench::config::Config;
 use crate::bench::util::Overwrites;
-use crate::workload::Workload;
 use quipu::Design;
+use quipu_bench::Row;
+use quipu_bench::config::Config;
+use quipu_bench::workload::Workload;
 
 pub(super) const UTILIZATION: Preset = Preset {
     figure: "5",

@@ -3,10 +3,10 @@
 use super::super::statements::{best, mean_us, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{MODELLED, MODELLED_LATE, TIMED, TIMED_LATE, ops, usual};
-use crate::bench::config::Config;
-use crate::bench::ops::OpsPhase;
 use crate::bench::patterns::Pattern;
 use quipu::MediumKind;
+use quipu_bench::config::Config;
+use quipu_bench::ops::OpsPhase;
 
 pub(super) const PATTERNS: Preset = Preset {
     figure: "1",

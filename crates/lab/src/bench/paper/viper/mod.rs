@@ -9,9 +9,9 @@ mod operations;
 mod running;
 
 use super::{Benchmark, Paper, Run};
-use crate::bench::config::Config;
-use crate::bench::ops::OpsPhase;
 use quipu::Design;
+use quipu_bench::config::Config;
+use quipu_bench::ops::OpsPhase;
 
 pub(super) static PAPER: Paper = Paper {
     name: "viper",

@@ -3,8 +3,8 @@
 use super::super::Preset;
 use super::super::statements::{best, says, worst};
 use super::{ops, usual};
-use crate::bench::config::Config;
-use crate::bench::ops::OpsPhase;
+use quipu_bench::config::Config;
+use quipu_bench::ops::OpsPhase;
 
 pub(super) const OPERATIONS: Preset = Preset {
     figure: "6",

@@ -3,10 +3,10 @@
 use super::super::statements::{best, mean_us, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{as_in_paper, usual};
-use crate::bench::config::Config;
-use crate::bench::report::Row;
-use crate::workload::Workload;
 use quipu::Design;
+use quipu_bench::config::Config;
+use quipu_bench::report::Row;
+use quipu_bench::workload::Workload;
 
 pub(super) const YCSB: Preset = Preset {
     figure: "13",

@@ -3,10 +3,10 @@
 use super::super::statements::{Cell, best, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{KEY, RECORD, ROCKSDB, VALUE, XP, with_pool};
-use crate::bench::config::Config;
-use crate::bench::report::Row;
 use crate::bench::steady::SteadyLoad;
-use crate::workload::Workload;
+use quipu_bench::config::Config;
+use quipu_bench::report::Row;
+use quipu_bench::workload::Workload;
 
 pub(super) const INDEX: Preset = Preset {
     figure: "15",

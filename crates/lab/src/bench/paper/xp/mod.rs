@@ -11,8 +11,8 @@ mod parts;
 mod space;
 
 use super::Paper;
-use crate::bench::config::Config;
 use quipu::Design;
+use quipu_bench::config::Config;
 
 pub(super) static PAPER: Paper = Paper {
     name: "xp",

@@ -3,8 +3,8 @@
 use super::super::statements::{Cell, best, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{RECORD, ROCKSDB, VALUE, XP, in_batches, with_pool};
-use crate::bench::report::Row;
-use crate::workload::{Distribution, Workload};
+use quipu_bench::report::Row;
+use quipu_bench::workload::{Distribution, Workload};
 
 /// Data over the pool, in the mean of the paper's 500 GB over 200 GB, and of larger databases.
 const DATA_OVER_POOL: u64 = 6;

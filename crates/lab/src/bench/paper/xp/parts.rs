@@ -3,13 +3,13 @@
 use super::super::statements::{Cell, best, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::MODELLED;
-use crate::bench::config::Config;
 use crate::bench::memtables::{FFM, FPM, Order, SLM, SPM_D, SPM_P};
-use crate::bench::ops::OpsPhase;
 use crate::bench::patterns::Pattern;
-use crate::bench::report::Row;
 use crate::bench::ring::{Items, LOCK, TICKET};
 use quipu::Design;
+use quipu_bench::config::Config;
+use quipu_bench::ops::OpsPhase;
+use quipu_bench::report::Row;
 use quipu_parts::commit::ring::Grants;
 
 const SEQUENTIAL: &str = "sequential";

@@ -4,8 +4,8 @@ use super::super::statements::{Cell, best, mean_us, says};
 use super::super::{Benchmark, Preset, Run, Scale};
 use super::{KEY, MODELLED, RECORD, VALUE, XP, with_pool};
 use crate::bench::allocation::{MALLOC, POOL, ZONES};
-use crate::bench::config::Config;
-use crate::bench::report::Row;
+use quipu_bench::config::Config;
+use quipu_bench::report::Row;
 
 pub(super) const ALLOCATION: Preset = Preset {
     figure: "17",
