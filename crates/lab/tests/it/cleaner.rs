@@ -291,6 +291,8 @@ fn a_cleaner_that_stands_still_is_waited_for() {
             scope.spawn(move || {
                 let _left_out = leave_out(Some(Twin::StepStandsStill));
                 let options = Options::new().design(*design).levels(Levels::Off).cleaner(true);
+                // Each stands still once.
+                let options = options.workers(Design::ALL.len());
                 let region = Region::dram(4 << 20, Pages::Ordinary).expect("memory");
                 let store = Store::create_on(region, &options).expect("a pool");
                 let mut client = store.client();
