@@ -226,7 +226,7 @@ pub(super) fn what_a_guard_may_still_read_is_not_reused(fixture: &Fixture) -> Ou
         let number = version % KEYS;
         match writer.put(&key(number), &value_of(&key(number), version, len)) {
             Ok(()) => versions[number as usize] = version,
-            Err(Error::PoolFull { .. }) => full += 1,
+            Err(Error::RoomHeld { .. }) => full += 1,
             Err(error) => return Err(error.into()),
         }
         // A put is refused only when it has waited for the guard: more of them show nothing new.

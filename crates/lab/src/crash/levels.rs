@@ -47,5 +47,8 @@ pub(super) fn address_of(image: &DiskImage) -> usize {
 
 /// Whether a write found no room, in the pool or below it.
 pub(super) fn is_room(error: &Error) -> bool {
-    matches!(error, Error::PoolFull { .. } | Error::Levels(_) | Error::LevelsStopped { .. })
+    matches!(
+        error,
+        Error::PoolFull { .. } | Error::RoomHeld { .. } | Error::Levels(_) | Error::LevelsStopped { .. }
+    )
 }

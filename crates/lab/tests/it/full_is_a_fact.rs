@@ -1,4 +1,4 @@
-//! Writers that all have to make room, in a pool that is nearly full: in no order of theirs is a write refused.
+//! Writers that all have to make room, in a pool that is nearly full: no order of theirs refuses a write.
 
 use quipu::internals::Twin;
 use quipu::internals::twin::leave_out;
@@ -29,6 +29,7 @@ fn refusal(design: Design, share: f64, seed: u64) -> Option<String> {
             if let Err(error) = client.put(&key, &[number as u8; 400]) {
                 let text = format!("{design}, seed {seed}, writer {writer}, put {number} of {keys}: {error}");
                 refused.borrow_mut().get_or_insert(text);
+                return;
             }
         }
     };
@@ -36,7 +37,8 @@ fn refusal(design: Design, share: f64, seed: u64) -> Option<String> {
     let tasks: Vec<Box<dyn FnOnce() + '_>> = (clients.iter_mut().zip(0..WRITERS))
         .map(|(client, writer)| Box::new(move || write(client, writer)) as Box<dyn FnOnce() + '_>)
         .collect();
-    sched::run(seed, tasks).expect("nobody waits for ever");
+    let ran = sched::run(seed, tasks);
+    ran.unwrap_or_else(|error| panic!("{design}, seed {seed}: {error}"));
     drop(clients);
     refused.into_inner()
 }
@@ -44,10 +46,16 @@ fn refusal(design: Design, share: f64, seed: u64) -> Option<String> {
 const DESIGNS: [Design; 6] =
     [Design::QUIPU, Design::FLATSTORE_PH, Design::MPKV, Design::NSTORE, Design::XP, Design::VIPER];
 
+/// The share of what a pool can use. In `xp` a memtable that is rewritten has to give a 32nd back, and each
+/// zone of copies may end an eighth early.
+fn share(design: Design) -> f64 {
+    if design == Design::XP { 0.8 } else { 0.9 }
+}
+
 #[test]
 fn no_order_of_writers_refuses_a_write_that_has_room() {
     for design in DESIGNS {
-        let refused: Vec<String> = (0..30).filter_map(|seed| refusal(design, 0.9, seed)).collect();
+        let refused: Vec<String> = (0..30).filter_map(|seed| refusal(design, share(design), seed)).collect();
         assert!(refused.is_empty(), "{} of 30: {}", refused.len(), refused[0]);
     }
 }
@@ -57,7 +65,7 @@ fn no_order_of_writers_refuses_a_write_that_has_room() {
 fn a_driver_that_forgets_a_look_refuses_a_write() {
     for twin in [Twin::ReadersForgotten, Twin::OthersForgotten, Twin::TurnoverForgotten] {
         let _left_out = leave_out(Some(twin));
-        let seeds = |design| (0..40).filter(move |seed| refusal(design, 0.9, *seed).is_some());
+        let seeds = |design| (0..40).filter(move |seed| refusal(design, share(design), *seed).is_some());
         let convicts: Vec<(Design, u64)> = DESIGNS
             .into_iter()
             .flat_map(|design| seeds(design).map(move |seed| (design, seed)))

@@ -276,7 +276,7 @@ fn a_store_of_tables_agrees_with_its_model() {
                 match run.step(number, step) {
                     Ok(()) => {}
                     // Snapshots hold on to what is gone.
-                    Err(Error::PoolFull { .. }) if !run.snapshots.is_empty() => {}
+                    Err(Error::RoomHeld { .. }) if !run.snapshots.is_empty() => {}
                     Err(error) => panic!("{step:?}: {error}"),
                 }
                 if number % 16 == 0 {

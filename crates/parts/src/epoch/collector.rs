@@ -13,12 +13,12 @@ const FIRST_EPOCH: u64 = 1;
 /// Stands for the oldest orphan's epoch if there is no orphan.
 const NOTHING_WAITS: u64 = u64::MAX;
 
-/// What a participant announces.
+/// The announcement of a participant.
 #[derive(Default)]
 pub(super) struct Announced {
     /// The epoch in which it is pinned, or [`UNPINNED`].
     pub(super) epoch: AtomicU64,
-    /// Who keeps it pinned for long, if somebody [said so](super::Participant::hold).
+    /// The one that keeps it pinned for long, if somebody [said so](super::Participant::hold).
     pub(super) holder: HolderWords,
 }
 
@@ -90,7 +90,7 @@ impl Collector {
         Participant::new(Arc::clone(&self.shared), self.shared.take_slot())
     }
 
-    /// Who keeps the oldest epoch pinned that any participant is pinned in: of several this thread. `None` if
+    /// The holder of the oldest epoch that any participant is pinned in: of several this thread. `None` if
     /// nobody is pinned, or if it is a call that returns soon.
     pub fn oldest_holder(&self, this_thread: u32) -> Option<Holder> {
         let entries = self.shared.entries.lock();

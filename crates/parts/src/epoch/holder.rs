@@ -1,11 +1,11 @@
-//! Who keeps things from being released for long, for the error of a writer that waits in vain.
+//! The holders that keep things from being released for long, for the error of a writer that waits in vain.
 //!
 //! Only a pin that its user keeps is told: a call of the store returns soon, and telling costs a look at the
 //! clock.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What somebody holds.
+/// The thing that somebody holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A pin.
@@ -19,7 +19,7 @@ pub enum What {
 /// Somebody who keeps things from being released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// What it is.
+    /// Its kind.
     pub what: What,
     /// The number of the thread that took it.
     pub thread: u32,

@@ -112,7 +112,7 @@ impl Snapshots {
         self.0.list.lock().numbers.first().copied()
     }
 
-    /// Who reads at the oldest number.
+    /// The holder of the oldest number.
     pub fn oldest_holder(&self) -> Option<Holder> {
         self.0.list.lock().holders.first().map(|(_, holder)| *holder)
     }

@@ -1,4 +1,4 @@
-//! Who keeps things from reuse, as its thread tells it.
+//! Holders that keep things from reuse: this thread, for others to name.
 
 use quipu_medium::Region;
 use quipu_parts::epoch::{Holder, What};

@@ -341,8 +341,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.recycle(&self.reclaimer.work.lock().participant);
     }
 
-    /// Makes room for a client's write that met this error, from blocks with `percent` free. The caller is not
-    /// pinned.
+    /// Makes room for a client's write that met this error, from blocks with `percent` free. The caller is
+    /// not pinned.
     ///
     /// # Errors
     /// As for [`room::make_room`].
@@ -354,6 +354,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         wanted: Wanted,
         percent: u8,
     ) -> Result<(), Error> {
+        let turnover = self.turnover();
         // The reclaimable block may be this client's own.
         self.end(session);
         let participant = self.epochs.register();
@@ -362,7 +363,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             Wanted::IndexZone => self.heap.blocks(),
         };
         let mut search = Search { wanted, percent, hopeless: false, steps, participant };
-        room::make_room(self, &mut search, error)
+        room::make_room(self, &mut search, turnover, error)
     }
 
     /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to

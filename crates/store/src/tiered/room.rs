@@ -330,15 +330,16 @@ impl<I: InOrder> Tiers<I> {
             }
             error => return Err(error),
         };
+        let turnover = self.turnover();
         self.end(session);
         // On a full disk each step lets the write try again, and these steps come to an end.
-        let goes_on = |search: &Search| search.turnover == self.turnover() && storage.is_some();
+        let goes_on = |search: &Search| search.turnover == turnover && storage.is_some();
         if !search.as_ref().is_some_and(goes_on) {
             let older_than = self.log.heap().clock().draw(space);
             *search = Some(Search {
                 purpose,
                 older_than,
-                turnover: self.turnover(),
+                turnover,
                 has_sealed: false,
                 dump_failed: None,
                 storage: None,
@@ -346,7 +347,7 @@ impl<I: InOrder> Tiers<I> {
         }
         let search = search.as_mut().expect("there is one");
         search.storage = storage;
-        room::make_room(self, search, error)
+        room::make_room(self, search, turnover, error)
     }
 
     /// A piece of the cleaner's work.

@@ -93,7 +93,7 @@ pub enum Error {
         free: u64,
         /// How long it waited.
         waited: Duration,
-        /// Who held it back.
+        /// The one that held it back.
         holder: Box<Holder>,
     },
     /// Records or structures of the pool do not prove themselves; the pool was not changed.

@@ -1,15 +1,15 @@
-//! [`Holder`]: who keeps room from being used again.
+//! [`Holder`]: the one that keeps room from being used again.
 
 use quipu_medium::Region;
 use quipu_parts::epoch::{self, What};
 use std::fmt;
 use std::time::Duration;
 
-/// Who keeps room from being used again.
+/// The one that keeps room from being used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// What holds it.
+    /// The kind of hold.
     pub what: Holding,
     /// The system's number of the thread that took it.
     pub thread: Option<u32>,
@@ -19,7 +19,7 @@ pub struct Holder {
     pub age: Option<Duration>,
 }
 
-/// What keeps room from being used again.
+/// The kinds of hold that keep room from being used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Holding {

@@ -7,10 +7,10 @@
 //!   is behind, the write takes a step itself. A cleaner takes steps until enough is free ([`clean_ahead`]).
 //! - *In need.* A write that finds no room cleans until there is a place for it ([`make_room`]), with terms
 //!   that widen until nothing is left to clean.
-//! - *Full is a fact.* The pool is full for a write if no step finds anything under the widest terms, no
-//!   other thread has taken room meanwhile or is at work, and no reader keeps what was cleaned from reuse.
-//!   Otherwise the write waits: for [`Options::wait_for_room`](crate::Options::wait_for_room). A write that is
-//!   refused then gets an error that names who holds room back.
+//! - *Full is a fact.* The pool is full for a write if three things are so. No step finds anything under the
+//!   widest terms. No other thread has taken room meanwhile, or is at work. No reader keeps what was cleaned
+//!   from reuse. Otherwise the write waits, for as long as
+//!   [`Options::wait_for_room`](crate::Options::wait_for_room) says, and then its error names the holder.
 //! - *A full disk* is a lack of storage, not of zones. The same search asks for what gives storage back.
 //!
 //! The order of the looks matters: what was cleaned is free, waits for readers, or was taken by others, and
@@ -74,7 +74,7 @@ impl Room {
 
 /// How a walk cleans.
 pub(crate) trait Cleans {
-    /// What a write wants, the terms of the victims that count, and what was tried already.
+    /// A write's wish, the terms of the victims that count, and the means that were tried already.
     type Search;
 
     fn room(&self) -> &Room;
@@ -89,7 +89,7 @@ pub(crate) trait Cleans {
     /// Calls the cleaners; whether one hears it.
     fn call(&self) -> bool;
 
-    /// What a cleaner does beside cleaning, for a writer where there is none.
+    /// The work of a cleaner beside cleaning, for a writer where there is none.
     fn tend(&self) {}
 
     /// A step of a writer ahead of need, while so much is left.
@@ -107,8 +107,8 @@ pub(crate) trait Cleans {
     /// Begins the search anew: others have taken room that was made.
     fn renew(&self, search: &mut Self::Search) -> Result<(), Error>;
 
-    /// A count that changes when a writer has taken zones or blocks. What was taken to move records to is not
-    /// in it: that leaves more room behind, and the search itself takes such.
+    /// A count that changes when a writer has taken zones or blocks. Those for records that move are not in
+    /// it: they leave more room behind, and the search itself takes such.
     fn turnover(&self) -> u64;
 
     /// Whether something that was cleaned waits for readers.
@@ -119,16 +119,16 @@ pub(crate) trait Cleans {
         self.has_retired()
     }
 
-    /// What was freed since the store was opened.
+    /// A count of all that was freed since the store was opened.
     fn freed(&self) -> u64;
 
     /// Whether others clean at this moment, or hold what they give back soon.
     fn others_work(&self, search: &Self::Search) -> bool;
 
-    /// Who keeps what was cleaned from being free.
+    /// The holder that keeps what was cleaned from being free.
     fn holder(&self) -> Option<epoch::Holder>;
 
-    /// Who has held anything for the longest time.
+    /// The holder that has held anything for the longest time.
     fn oldest_holder(&self) -> Option<epoch::Holder> {
         self.holder()
     }
@@ -169,20 +169,30 @@ pub(crate) fn clean_ahead<W: Cleans>(walk: &W, step: impl FnOnce() -> Result<Ste
 }
 
 /// Cleans until there is room for a write that met `error`: in the pool, or on a full disk. The caller holds
-/// no lock that a step needs, and is not pinned.
+/// no lock that a step needs, and is not pinned. It has read the [turnover](Cleans::turnover) before anything
+/// about the search: if it has changed, what was seen since is out of date.
 ///
 /// # Errors
 /// The write's own, if there is no room to be made; [`Error::RoomHeld`] if somebody held it back until the
 /// wait ended.
 #[cold]
-pub(crate) fn make_room<W: Cleans>(walk: &W, search: &mut W::Search, error: Error) -> Result<(), Error> {
-    walk.room().stalls.waiting(walk.region(), || search_for_room(walk, search, error))
+pub(crate) fn make_room<W: Cleans>(
+    walk: &W,
+    search: &mut W::Search,
+    turnover: u64,
+    error: Error,
+) -> Result<(), Error> {
+    walk.room().stalls.waiting(walk.region(), || search_for_room(walk, search, turnover, error))
 }
 
-fn search_for_room<W: Cleans>(walk: &W, search: &mut W::Search, error: Error) -> Result<(), Error> {
+fn search_for_room<W: Cleans>(
+    walk: &W,
+    search: &mut W::Search,
+    mut turnover: u64,
+    error: Error,
+) -> Result<(), Error> {
     let mut patience = Patience::new(walk.region(), walk.room().wait);
-    // Read before anything else: if it has changed, what was seen since is out of date.
-    let (mut turnover, mut progress) = (walk.turnover(), walk.progress());
+    let mut progress = walk.progress();
     loop {
         walk.admission().admit()?;
         if walk.has_room(search) {
@@ -191,7 +201,7 @@ fn search_for_room<W: Cleans>(walk: &W, search: &mut W::Search, error: Error) ->
         let others_work = match tolerated(walk.step(search))? {
             // Others may take all that this search frees.
             Step::Taken if patience.is_over() => {
-                return refuse(walk, search, error, &patience, Held::ByWriters);
+                return refuse(walk, search, error, &patience, HeldBy::Writers);
             }
             Step::Taken => continue,
             Step::Nothing if walk.widen(search)? => continue,
@@ -218,12 +228,12 @@ fn search_for_room<W: Cleans>(walk: &W, search: &mut W::Search, error: Error) ->
             walk.renew(search)?;
         }
         if !(waits || others_work || has_changed) {
-            return refuse(walk, search, error, &patience, Held::ByNobody);
+            return refuse(walk, search, error, &patience, HeldBy::Nobody);
         }
         // This thread cannot drop what it holds; others that end a step have had their turns.
         let is_own = waits && patience.is_long() && holder::is_own(walk.region(), walk.holder());
         if is_own || !patience.lasts() {
-            let held = if waits { Held::ByReaders } else { Held::ByWriters };
+            let held = if waits { HeldBy::Readers } else { HeldBy::Writers };
             return refuse(walk, search, error, &patience, held);
         }
     }
@@ -234,10 +244,10 @@ const BY_ANOTHER: u64 = 500;
 
 /// By whom room is held back.
 #[derive(PartialEq, Eq)]
-enum Held {
-    ByNobody,
-    ByReaders,
-    ByWriters,
+enum HeldBy {
+    Nobody,
+    Readers,
+    Writers,
 }
 
 /// The error of a write, unless another thread has made room since the look at it.
@@ -246,7 +256,7 @@ fn refuse<W: Cleans>(
     search: &mut W::Search,
     error: Error,
     patience: &Patience<'_>,
-    held: Held,
+    held: HeldBy,
 ) -> Result<(), Error> {
     if walk.has_room(search) {
         return Ok(());
@@ -254,9 +264,9 @@ fn refuse<W: Cleans>(
     // On a full disk the write's own error says more. Otherwise its figures are out of date.
     let Error::PoolFull { .. } = error else { return Err(error) };
     let (holder, what) = match held {
-        Held::ByNobody => return Err(walk.shortage(search)),
-        Held::ByReaders => (walk.holder(), Holding::Call),
-        Held::ByWriters => (None, Holding::Writers),
+        HeldBy::Nobody => return Err(walk.shortage(search)),
+        HeldBy::Readers => (walk.holder(), Holding::Call),
+        HeldBy::Writers => (None, Holding::Writers),
     };
     Err(match walk.shortage(search) {
         Error::PoolFull { wanted, free, .. } => {

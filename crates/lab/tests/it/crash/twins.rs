@@ -159,12 +159,12 @@ const FIXED: bool = true;
 
 twins! {
     fence_left_out: QUIPU, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
-    publish_before_persist: QUIPU, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[2, 3, 37];
+    publish_before_persist: QUIPU, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[37, 44, 50];
     life_left_out: QUIPU, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[1, 4, 7];
-    append_after_recovery: QUIPU, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[9, 46, 53];
+    append_after_recovery: QUIPU, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[20, 46, 53];
     tombstone_dropped_early: QUIPU, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK, HEAD_CAME_BACK], ANY,
         &[1, 4, 5];
-    freed_in_dram_only: QUIPU, Broken::Store(Twin::FreedInDramOnly), &[CAME_BACK, HEAD_CAME_BACK], ANY, &[1, 2, 3];
+    freed_in_dram_only: QUIPU, Broken::Store(Twin::FreedInDramOnly), &[CAME_BACK, HEAD_CAME_BACK], ANY, &[1, 3, 4];
     batch_in_pieces: QUIPU, Broken::Store(Twin::BatchInPieces), &["an atomic batch is there in part"], ANY, &[1, 2, 3];
     stale_checkpoint: QUIPU, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
     flatstore_m_stale_checkpoint: FLATSTORE_M, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
@@ -184,13 +184,13 @@ twins! {
     viper_pacman_fence_left_out: VIPER_PACMAN, FENCE_LEFT_OUT, &[LOST, "torn value"], ANY, &[1, 2, 3];
     /// A deletion with bits in DRAM lasts by its tombstone, for as long as something older is marked.
     viper_pacman_tombstone_dropped_early: VIPER_PACMAN, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK], ANY,
-        &[1, 4, 5];
+        &[1, 3, 4];
     /// The copies of a block are one fence, and that comes before the block is free.
     viper_pacman_victim_freed_early: VIPER_PACMAN, Broken::Store(Twin::VictimFreedEarly),
         &["is lost", "took away", "found None", "not sound"], ANY, &[1, 2, 3];
     /// A copy whose original was superseded meanwhile must not outlive the record that superseded it.
     viper_pacman_losing_copy_kept: VIPER_PACMAN, Broken::Store(Twin::LosingCopyKept), &[CAME_BACK, "not sound"], ANY,
-        &[29, 120, 122];
+        &[29, 122, 213];
     /// The index in the pool says what is where, and must not say so before it is there.
     flatstore_ph_publish_before_persist: FLATSTORE_PH, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY, &[1, 5, 7];
     flatstore_ff_publish_before_persist: FLATSTORE_FF, Broken::Store(Twin::PublishBeforePersist), NAMED_TOO_EARLY, ANY,
@@ -203,53 +203,53 @@ twins! {
         &[1, 2, 3];
     flatstore_ff_last_repointed_unflushed: FLATSTORE_FF, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
         &[1, 2, 3];
-    mpkv_last_repointed_unflushed: MPKV, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY, &[1, 2, 3];
+    mpkv_last_repointed_unflushed: MPKV, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY, &[1, 2, 4];
     mpkv_baseline_last_repointed_unflushed: MPKV_BASELINE, Broken::Store(Twin::LastRepointedUnflushed), NAMED_TOO_LATE, ANY,
         &[1, 2, 3];
     /// A write is acknowledged when all before it are durable, not when it is.
-    xp_acknowledged_early: XP, Broken::Store(Twin::AcknowledgedEarly), &[NOT_FROM_THERE], ANY, &[10, 12, 23];
+    xp_acknowledged_early: XP, Broken::Store(Twin::AcknowledgedEarly), &[NOT_FROM_THERE], ANY, &[7, 12, 54];
     xp_batch_in_pieces: XP, Broken::Store(Twin::BatchInPieces), &[IN_PART], ANY, &[3, 4, 5];
-    xp_pieces_not_counted: XP, Broken::Store(Twin::PiecesNotCounted), &[IN_PART], ANY, &[1, 3, 4];
-    xp_order_not_followed: XP, Broken::Store(Twin::OrderNotFollowed), &[HOLE], ANY, &[1, 7, 21];
+    xp_pieces_not_counted: XP, Broken::Store(Twin::PiecesNotCounted), &[IN_PART], ANY, &[1, 4, 5];
+    xp_order_not_followed: XP, Broken::Store(Twin::OrderNotFollowed), &[HOLE], ANY, &[50, 59, 75];
     /// A chunk above the cut must never count later, whatever is granted then.
-    xp_not_ended: XP, Broken::Store(Twin::NotEnded), &[IN_PART, NOT_HAD, NUMBERS], ANY, &[18, 42, 47];
+    xp_not_ended: XP, Broken::Store(Twin::NotEnded), &[IN_PART, NOT_HAD, NUMBERS], ANY, &[4, 21, 46];
     /// An item of two tables lacks a piece when one of them is gone.
     xp_through_not_raised: XP, Broken::Store(Twin::ThroughNotRaised), &[NUMBERS], ANY, &[1, 2, 3];
     xp_lives_ignored: XP, Broken::Store(Twin::LivesIgnored), &["a write to another table"], ANY, &[1, 4, 5];
-    xp_fence_left_out: XP, FENCE_LEFT_OUT, &[NOT_FROM_THERE], ANY, &[1, 2, 3];
+    xp_fence_left_out: XP, FENCE_LEFT_OUT, &[NOT_FROM_THERE], ANY, &[1, 3, 5];
     /// A tombstone may go if its memtable is the oldest of its table.
     xp_tombstone_dropped_early: XP, Broken::Store(Twin::TombstoneDroppedEarly), &[NOT_FROM_THERE, NOT_HAD], ANY,
         &[1, 7, 8];
     xp_needed_released: XP, Broken::Store(Twin::NeededReleased), &["Look: "], ANY, &[15, 25, 37];
     /// A range tombstone may go like any other: if its memtable is the oldest of its table.
-    xp_range_dropped_early: XP, Broken::Store(Twin::RangeDroppedEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[8, 18, 21];
+    xp_range_dropped_early: XP, Broken::Store(Twin::RangeDroppedEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 3, 9];
     xp_range_swept_early: XP, Broken::Store(Twin::RangeSweptEarly), &["no prefix is the snapshot"], ANY, &[1, 2, 3];
     /// Its copy keeps its number.
-    xp_range_copy_renewed: XP, Broken::Store(Twin::RangeCopyRenewed), &[NOT_FROM_THERE, NOT_HAD], ANY, &[8, 14, 34];
+    xp_range_copy_renewed: XP, Broken::Store(Twin::RangeCopyRenewed), &[NOT_FROM_THERE, NOT_HAD], ANY, &[12, 14, 18];
     /// On the levels there may be something older than the oldest memtable.
-    xp_levels_forgotten: XP, Broken::Store(Twin::LevelsForgotten), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 7, 8];
+    xp_levels_forgotten: XP, Broken::Store(Twin::LevelsForgotten), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 7, 21];
     xp_flushed_before_published: XP, Broken::Store(Twin::FlushedBeforePublished), &[NOT_FROM_THERE], ANY, &[1, 4, 5];
     xp_released_before_flushed: XP, Broken::Store(Twin::ReleasedBeforeFlushed), &[NOT_FROM_THERE], ANY, &[1, 4, 5];
     /// A deleted key returns.
-    xp_flushed_not_noted: XP, Broken::Store(Twin::FlushedNotNoted), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 8, 13];
-    xp_later_merged_alone: XP, Broken::Store(Twin::LaterMergedAlone), &[NOT_FROM_THERE, NOT_HAD], ANY, &[24, 80, 115];
-    xp_frozen_early: XP, Broken::Store(Twin::FrozenEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 11, 26];
+    xp_flushed_not_noted: XP, Broken::Store(Twin::FlushedNotNoted), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 16, 17];
+    xp_later_merged_alone: XP, Broken::Store(Twin::LaterMergedAlone), &[NOT_FROM_THERE, NOT_HAD], ANY, &[80, 115, 140];
+    xp_frozen_early: XP, Broken::Store(Twin::FrozenEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 20, 29];
     /// Nothing of a frozen layer is being rewritten.
     xp_frozen_while_rewritten: XP, Broken::Store(Twin::FrozenWhileRewritten), &[NOT_HAD, "a record of a chunk"], ANY,
         &[118, 182, 232], threads 3;
-    xp_deletions_not_dumped: XP, Broken::Store(Twin::DeletionsNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 4, 8];
-    xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 7, 8];
+    xp_deletions_not_dumped: XP, Broken::Store(Twin::DeletionsNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 5, 17];
+    xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 4, 5];
     xp_flushed_by_object: XP, Broken::Store(Twin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[4, 11, 20];
     xp_levels_not_raised: XP, Broken::Store(Twin::LevelsNotRaised), &["newer than the pool (state"], ANY, &[1, 4, 5];
-    xp_recycled_early: XP, Broken::Store(Twin::RecycledEarly), &["Look: ", "Scan("], ANY, &[34, 45, 59];
-    nstore_fence_left_out: NSTORE, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
-    nstore_publish_before_persist: NSTORE, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[2, 14, 33];
+    xp_recycled_early: XP, Broken::Store(Twin::RecycledEarly), &["Look: ", "Scan("], ANY, &[13, 30, 50];
+    nstore_fence_left_out: NSTORE, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 3, 4];
+    nstore_publish_before_persist: NSTORE, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[3, 33, 39];
     nstore_life_left_out: NSTORE, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[1, 4, 7];
     nstore_stale_checkpoint: NSTORE, Broken::Store(Twin::StaleCheckpoint), &[LOST], ANY, &[1, 2, 4];
     /// An acknowledged record may stand behind one that never arrived.
-    nstore_hole_is_tail: NSTORE, Broken::Store(Twin::HoleIsTail), &[LOST, READ_TOO_EARLY], ANY, &[2, 10, 11];
+    nstore_hole_is_tail: NSTORE, Broken::Store(Twin::HoleIsTail), &[LOST, READ_TOO_EARLY], ANY, &[3, 4, 6];
     /// An end mark vouches for all before it.
-    nstore_sealed_in_flight: NSTORE, Broken::Store(Twin::SealedInFlight), &["damage"], ANY, &[4, 10, 14];
+    nstore_sealed_in_flight: NSTORE, Broken::Store(Twin::SealedInFlight), &["damage"], ANY, &[4, 10, 15];
     /// It may be the live record of another key.
     nstore_parent_by_place: NSTORE, Broken::Store(Twin::ParentByPlace), &[LOST, CAME_BACK], ANY, &[1, 2, 3];
     /// The op word says that all lines of the entry are there.
@@ -257,19 +257,19 @@ twins! {
     /// The next opening refuses a sealed file with holes.
     nstore_end_before_covers: NSTORE, Broken::Store(Twin::EndBeforeCovers), &["damage"], ANY, &[1, 4, 10];
     /// The paper's copies name no parent.
-    nstore_copy_unchained: NSTORE, Broken::Store(Twin::CopyUnchained), &[CAME_BACK], ANY, &[5, 59, 70];
+    nstore_copy_unchained: NSTORE, Broken::Store(Twin::CopyUnchained), &[CAME_BACK], ANY, &[26, 210, 230];
     /// A record goes only after its parent is durably gone.
-    nstore_parents_left: NSTORE, Broken::Store(Twin::ParentsLeft), &[CAME_BACK], ANY, &[5, 10, 15];
-    nstore_marked_forwards: NSTORE, Broken::Store(Twin::MarkedForwards), &[CAME_BACK], ANY, &[565, 925, 1445];
-    nstore_needless_freed: NSTORE, Broken::Store(Twin::NeedlessFreed), &[CAME_BACK], ANY, &[2, 7, 10];
+    nstore_parents_left: NSTORE, Broken::Store(Twin::ParentsLeft), &[CAME_BACK], ANY, &[10, 15, 16];
+    nstore_marked_forwards: NSTORE, Broken::Store(Twin::MarkedForwards), &[CAME_BACK], ANY, &[29, 70, 84];
+    nstore_needless_freed: NSTORE, Broken::Store(Twin::NeedlessFreed), &[CAME_BACK], ANY, &[3, 7, 10];
     /// An index that has whole keys does not ask which word is meant.
-    nstore_expired_unasked: NSTORE, Broken::Store(Twin::ExpiredUnasked), &[LOST, "found None"], ANY, &[35, 39, 154];
-    nstore_marked_at_once: NSTORE, Broken::Store(Twin::MarkedAtOnce), &[CAME_BACK], ANY, &[892, 1090, 1639];
+    nstore_expired_unasked: NSTORE, Broken::Store(Twin::ExpiredUnasked), &[LOST, "found None"], ANY, &[35, 69, 105];
+    nstore_marked_at_once: NSTORE, Broken::Store(Twin::MarkedAtOnce), &[CAME_BACK], ANY, &[34, 95, 150];
     /// A mark that was met may be in a cache alone.
-    nstore_mark_not_helped: NSTORE, Broken::Store(Twin::MarkNotHelped), &[CAME_BACK], ANY, &[560, 879, 1004];
+    nstore_mark_not_helped: NSTORE, Broken::Store(Twin::MarkNotHelped), &[CAME_BACK], ANY, &[150, 245, 424];
     /// A snapshot that was taken while the copies were written shows the records that they are copies of.
     xp_copied_released: XP, Broken::Store(Twin::CopiedReleased), &["Look: "], ANY,
-        &[158, 166, 1051], histories 4;
+        &[139, 164, 166], histories 4;
     /// A reader that comes between the two finds the layer, and its memtables do not wait for that reader.
     xp_retired_in_view: XP, Broken::Store(Twin::RetiredInView), &["Scan(", "One(0, Get)", "returned Saw(None)"], ANY,
         &[644, 828, 2908], histories 4;
@@ -278,36 +278,36 @@ twins! {
         &[31, 53, 312], histories 4;
     /// The dump under way began before the range delete, and brings its keys to the levels behind the base.
     xp_based_while_frozen: XP, Broken::Store(Twin::BasedWhileFrozen), &["no prefix", "at the end of all calls"], ANY,
-        &[727, 781, 1080], histories 4;
+        &[1080, 1612, 1702], histories 4;
     /// The put that it saw waits for an earlier one, and the next get of the same client does not see it.
     xp_kept_unawaited: XP, Broken::Store(Twin::KeptUnawaited), &["no prefix"], ANY,
-        &[108, 351, 2109], histories 4;
+        &[91, 351, 1302], histories 4;
     /// A freeze and a put behind it come between the two.
     xp_view_taken_early: XP, Broken::Store(Twin::ViewTakenEarly), &["no prefix"], ANY,
         &[1413, 2044, 2392], histories 4;
     /// A session is renewed before it ends, between a reader's find and its look at the clock.
     xp_expired_below_believed: XP, Broken::Store(Twin::ExpiredBelowBelieved), &["returned Saw(None)"], ANY,
-        &[91, 132, 191], histories 4;
+        &[40, 70, 147], histories 4;
     /// A reader has found the word of a record that a cleaner moves meanwhile.
     nstore_file_freed_early: NSTORE, Broken::Store(Twin::FileFreedEarly), &["iteration shows", "torn value"], ANY,
         &[4, 5, 11], histories 4;
     /// The copy outlives the records that supersede its original.
     nstore_original_counts: NSTORE, Broken::Store(Twin::OriginalCounts), &["a write came back", "iteration shows", "not sound"], ANY,
-        &[423, 509, 773], histories 4;
+        &[389, 723, 889], histories 4;
     /// An iteration shows the new value, and then a get the old one.
     nstore_cache_told_late: NSTORE, Broken::Store(Twin::CacheToldLate), &["returned Saw(Some"], ANY,
         &[101, 271, 570], histories 4;
     nstore_cached_for_ever: NSTORE, Broken::Store(Twin::CachedForEver), &["returned Saw(Some"], ANY,
         &[237, 579, 603], histories 4;
     nstore_high_water_unflushed: NSTORE, Broken::Store(Twin::HighWaterUnflushed), &[LOST, "a write came back"], ANY,
-        &[4, 33, 38], histories 4;
+        &[4, 17, 38], histories 4;
     nstore_file_named_early: NSTORE, Broken::Store(Twin::FileNamedEarly), &["damage"], ANY,
-        &[67, 123, 580], histories 4;
+        &[8, 67, 130], histories 4;
     /// Its parent is freed with its file, and the marked one is there again.
-    nstore_mark_unflushed: NSTORE, Broken::Store(Twin::MarkUnflushed), &[LOST, "a write came back"], ANY, &[10, 12, 13];
+    nstore_mark_unflushed: NSTORE, Broken::Store(Twin::MarkUnflushed), &[LOST, "a write came back"], ANY, &[5, 10, 12];
     /// A number that no record of the file can have is not looked for behind a hole.
     nstore_life_undercut: NSTORE, Broken::Store(Twin::LifeUndercut), &[LOST], ANY, &[10, 11, 27];
-    nstore_copy_named_early: NSTORE, Broken::Store(Twin::CopyNamedEarly), &[LOST, "damage"], ANY, &[1, 2, 3];
+    nstore_copy_named_early: NSTORE, Broken::Store(Twin::CopyNamedEarly), &[LOST, "damage"], ANY, &[1, 3, 4];
     quipu_copy_named_early: QUIPU, Broken::Store(Twin::CopyNamedEarly), &[LOST, "damage"], ANY, &[3, 5, 9];
     viper_copy_named_early: VIPER, Broken::Store(Twin::CopyNamedEarly), &[LOST], ANY, &[1, 7, 9];
     /// The locks of keys know their newest numbers, and notice it before any crash.
@@ -315,13 +315,13 @@ twins! {
     quipu_newest_ignored: QUIPU, Broken::Store(Twin::NewestIgnored), &[NUMBER_TOO_LOW], ANY, &[1, 2, 3];
     viper_newest_ignored: VIPER, Broken::Store(Twin::NewestIgnored), &[NUMBER_TOO_LOW], ANY, &[1, 2, 3];
     quipu_loser_holds_nothing: QUIPU, Broken::Store(Twin::LoserHoldsNothing), &[CAME_BACK, HEAD_CAME_BACK], ANY,
-        &[9, 21, 29];
+        &[2, 21, 29];
     quipu_tombstones_unfenced: QUIPU, Broken::Store(Twin::TombstonesUnfenced), &[LOST, "damage"], ANY, &[3, 5, 7];
     quipu_last_line_forgotten: QUIPU, Broken::Store(Twin::LastLineForgotten), &[LOST, "a write came back"], ANY, &[1, 2, 3];
     quipu_segment_freed_early: QUIPU, Broken::Store(Twin::SegmentFreedEarly), &["torn value", "key 0 twice"], ANY,
-        &[5, 12, 17], histories 4;
+        &[4, 5, 12], histories 4;
     quipu_revocation_unseen: QUIPU, Broken::Store(Twin::RevocationUnseen), &["not sound", "returned Did(true)", LOST], ANY,
-        &[1, 4, 5], histories 4;
+        &[1, 5, 9], histories 4;
     viper_mark_unfenced: VIPER, Broken::Store(Twin::MarkUnfenced), &[LOST], ANY, &[1, 7, 8];
     viper_marked_unwritten: VIPER, Broken::Store(Twin::MarkedUnwritten), &["torn value"], ANY, &[1, 2, 3];
     viper_loser_left: VIPER, Broken::Store(Twin::LoserLeft), &["they leak"], ANY, &[1, 2, 3];

@@ -9,6 +9,13 @@ use crate::heap::Reference;
 use crate::space::{Shortage, Space, ZoneId};
 use std::sync::atomic::Ordering;
 
+impl Use {
+    /// Whether records move.
+    pub(super) fn moves(self) -> bool {
+        matches!(self, Use::Move | Use::MoveBeside)
+    }
+}
+
 impl LogHeap {
     /// Registers a sealed segment that recovery found.
     pub fn register(&self, info: &SegmentInfo) {
@@ -82,6 +89,16 @@ impl LogHeap {
     pub fn held_back(&self) -> u64 {
         let open: u64 = self.lives.open().map(|(zone, _)| self.usage.of_zone(zone).garbage).sum();
         open + self.usage.total().tombstones
+    }
+
+    /// As [`turnover`](LogHeap::turnover), without zones for records that move: these leave more room behind.
+    pub fn takes(&self) -> u64 {
+        self.takes.load(Ordering::Acquire)
+    }
+
+    /// Counts a zone that was taken for this use.
+    pub(in crate::heap) fn count_take(&self, purpose: Use) {
+        self.takes.fetch_add(u64::from(!purpose.moves()), Ordering::AcqRel);
     }
 
     /// Segments that may be appended to.

@@ -105,7 +105,7 @@ pub struct LogHeap {
     /// See [`LogHeap::turnover`].
     turnover: AtomicU64,
     /// See [`LogHeap::takes`].
-    takes: AtomicU64,
+    pub(super) takes: AtomicU64,
     /// Segments of the reserve that clients hold at this moment.
     pub(super) lent: AtomicU32,
     /// Segments with lower lives are taken away from their owners; see [`LogHeap::revoke`].
@@ -231,7 +231,7 @@ impl LogHeap {
         {
             return Ok(());
         }
-        let is_move = matches!(purpose, Use::Move | Use::MoveBeside);
+        let is_move = purpose.moves();
         let mut taking = self.taking();
         taking.moves = is_move;
         // Compaction leaves a partly used segment of the reserve to the next deletion, except on a full disk,
@@ -335,18 +335,6 @@ impl LogHeap {
     /// zones for a moment during the look.
     pub fn turnover(&self) -> u64 {
         self.turnover.load(Ordering::Acquire)
-    }
-
-    /// As [`turnover`](LogHeap::turnover), without what was taken to move records to. Records that others move
-    /// leave more room behind, and never less.
-    pub fn takes(&self) -> u64 {
-        self.takes.load(Ordering::Acquire)
-    }
-
-    /// Counts a zone that was taken for this use.
-    pub(in crate::heap) fn count_take(&self, purpose: Use) {
-        let moves = matches!(purpose, Use::Move | Use::MoveBeside);
-        self.takes.fetch_add(u64::from(!moves), Ordering::AcqRel);
     }
 
     /// Zones that must stay free when one is taken for this use.

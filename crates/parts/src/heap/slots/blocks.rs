@@ -59,7 +59,7 @@ pub(super) struct Supply {
     /// Threads that add a chunk at this moment, or give one back.
     growing: AtomicU32,
     /// See [`SlotHeap::takes`].
-    takes: AtomicU64,
+    pub(super) takes: AtomicU64,
     /// Whether the disk had no room for the last chunk that was to be added.
     refused: AtomicBool,
     /// Free blocks.
@@ -196,25 +196,12 @@ impl SlotHeap {
 
     /// Takes a block, and the page to begin with: one of the node, or of where the caller runs, if there is
     /// one. `random` decides where the next client begins.
-    pub(super) fn take_block(
+    pub(super) fn take_any_block(
         &self,
         random: u64,
         reach: Reach,
         node: Option<Node>,
     ) -> Result<(u64, u32), SlotError> {
-        let taken = self.take_any_block(random, reach, node)?;
-        if reach != Reach::Move {
-            self.supply.takes.fetch_add(1, Ordering::AcqRel);
-        }
-        Ok(taken)
-    }
-
-    /// Counts how often blocks were taken, but not to move records to.
-    pub fn takes(&self) -> u64 {
-        self.supply.takes.load(Ordering::Acquire)
-    }
-
-    fn take_any_block(&self, random: u64, reach: Reach, node: Option<Node>) -> Result<(u64, u32), SlotError> {
         let pages = u64::from(self.chunks.geometry.pages);
         let drawn = if self.settings().random_first_page { (random % pages) as u32 } else { 0 };
         let node = node.or_else(|| self.space.node_here());

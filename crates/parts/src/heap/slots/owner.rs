@@ -7,6 +7,7 @@ use super::geometry::Geometry;
 use super::heap::SlotHeap;
 use super::pen::Pen;
 use crate::sync::SpinGuard;
+use crate::sync::atomic::Ordering;
 use quipu_medium::Node;
 
 /// Where a client writes next.
@@ -153,6 +154,25 @@ impl Owner {
 }
 
 impl SlotHeap {
+    /// As [`take_any_block`](SlotHeap::take_any_block), counted.
+    pub(super) fn take_block(
+        &self,
+        random: u64,
+        reach: Reach,
+        node: Option<Node>,
+    ) -> Result<(u64, u32), SlotError> {
+        let taken = self.take_any_block(random, reach, node)?;
+        if reach != Reach::Move {
+            self.supply.takes.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(taken)
+    }
+
+    /// Counts how often blocks were taken, but not to move records to.
+    pub fn takes(&self) -> u64 {
+        self.supply.takes.load(Ordering::Acquire)
+    }
+
     /// A place to write for a client. The seed decides at which pages its blocks, and those of others, are
     /// begun.
     pub fn owner(&self, seed: u64) -> Owner {

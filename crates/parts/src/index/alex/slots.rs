@@ -351,7 +351,7 @@ mod tests {
     use super::*;
     use crate::twin::{Twin, leave_out};
 
-    /// What is told of a slot that another key takes behind the first look.
+    /// The answer about a slot that another key takes behind the first look.
     fn told_beside_another_key() -> Option<(u64, u64)> {
         let slots = Slots::new(BLOCK, &Arc::new(Memory::default()));
         slots.fill(1, 200, 1);

@@ -210,6 +210,7 @@ impl<I: Index> Spine<I> {
         purpose: Use,
     ) -> Result<(), Error> {
         // Read before anything about the segments: if it has changed, that knowledge is out of date.
+        let takes = self.turnover();
         let (turnover, given_back) = (self.heap.turnover(), self.compactor.given_back());
         let storage = match error {
             Error::PoolFull { .. } => None,
@@ -228,7 +229,7 @@ impl<I: Index> Spine<I> {
         let mut search =
             Search { len, zones, purpose, demand, revoked: false, is_out_of_reach: false, storage };
         search.is_out_of_reach = self.is_out_of_reach(&search, turnover);
-        room::make_room(self, &mut search, error)
+        room::make_room(self, &mut search, takes, error)
     }
 
     fn publish_all_parked(&self) -> Result<(), Error> {
