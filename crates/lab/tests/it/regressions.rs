@@ -1,6 +1,7 @@
 //! One test for each fault that was found, named for it.
 
-use quipu::internals::{Techniques, Testing};
+use quipu::internals::twin::leave_out;
+use quipu::internals::{Techniques, Testing, Twin};
 use quipu::{Design, Options, Store};
 use quipu_lab::crash::{CrashConfig, explore};
 use quipu_medium::sim::{SimArena, SimOptions, sched};
@@ -359,6 +360,27 @@ fn a_writer_is_not_refused_because_another_one_is_between_two_segments() {
     write_at_once(4, 2, 22);
     write_at_once(2, 2, 7);
     write_at_once(3, 3, 4);
+}
+
+/// The driver needs its looks at other writers.
+#[test]
+fn a_driver_that_forgets_other_writers_refuses_one() {
+    for twin in [Twin::OthersForgotten, Twin::TurnoverForgotten] {
+        let is_refused = |work: fn()| {
+            std::panic::catch_unwind(|| {
+                let _left_out = leave_out(Some(twin));
+                work();
+            })
+            .is_err()
+        };
+        let works: [fn(); 4] = [
+            || write_at_once(4, 2, 22),
+            || write_at_once(2, 2, 7),
+            || write_at_once(3, 3, 4),
+            a_writer_is_not_refused_because_another_one_replaces_a_large_value,
+        ];
+        assert!(works.into_iter().any(is_refused), "{twin:?}");
+    }
 }
 
 /// So many writers write so many keys each, in pools in which puts may fill so many segments. Nobody may be

@@ -158,9 +158,10 @@ impl Store {
         let (workers, works) = (Workers::default(), options.cleaner);
         // Without levels nothing is merged later.
         let merging = if levels.is_some() { options.merging } else { Merging::Direct };
-        let Options { index, files, readers, cache, cache_policy, workers: threads, .. } = *options;
-        let chosen = Options { merging, index, files, readers, cache, cache_policy, ..Options::new() }
-            .workers(threads);
+        let Options { index, files, readers, cache, cache_policy, workers: threads, wait_for_room, .. } =
+            *options;
+        let kept = Options { index, files, readers, cache, cache_policy, ..Options::new() };
+        let chosen = Options { merging, wait_for_room, ..kept }.workers(threads);
         let mut store = Store { workers, engine, design, recovery, levels, chosen, works };
         store.start();
         store

@@ -159,7 +159,7 @@ const FIXED: bool = true;
 
 twins! {
     fence_left_out: QUIPU, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 3];
-    publish_before_persist: QUIPU, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[37, 44, 50];
+    publish_before_persist: QUIPU, Broken::Store(Twin::PublishBeforePersist), &[READ_TOO_EARLY], ANY, &[37, 44, 72];
     life_left_out: QUIPU, Broken::Store(Twin::LifeLeftOut), &["a write came back"], ANY, &[1, 4, 7];
     append_after_recovery: QUIPU, Broken::Store(Twin::AppendAfterRecovery), &["a write came back"], ANY, &[20, 46, 53];
     tombstone_dropped_early: QUIPU, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK, HEAD_CAME_BACK], ANY,
@@ -219,7 +219,7 @@ twins! {
     xp_fence_left_out: XP, FENCE_LEFT_OUT, &[NOT_FROM_THERE], ANY, &[1, 3, 5];
     /// A tombstone may go if its memtable is the oldest of its table.
     xp_tombstone_dropped_early: XP, Broken::Store(Twin::TombstoneDroppedEarly), &[NOT_FROM_THERE, NOT_HAD], ANY,
-        &[1, 7, 8];
+        &[1, 7, 9];
     xp_needed_released: XP, Broken::Store(Twin::NeededReleased), &["Look: "], ANY, &[15, 25, 37];
     /// A range tombstone may go like any other: if its memtable is the oldest of its table.
     xp_range_dropped_early: XP, Broken::Store(Twin::RangeDroppedEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 3, 9];
@@ -272,10 +272,10 @@ twins! {
         &[139, 164, 166], histories 4;
     /// A reader that comes between the two finds the layer, and its memtables do not wait for that reader.
     xp_retired_in_view: XP, Broken::Store(Twin::RetiredInView), &["Scan(", "One(0, Get)", "returned Saw(None)"], ANY,
-        &[644, 828, 2908], histories 4;
+        &[773, 1192, 2750], histories 4;
     /// A reader has found a version, which is swept, and then looks at the list.
     xp_swept_unawaited: XP, Broken::Store(Twin::SweptUnawaited), &["Look: ", "no prefix"], ANY,
-        &[31, 53, 312], histories 4;
+        &[75, 345, 446], histories 4;
     /// The dump under way began before the range delete, and brings its keys to the levels behind the base.
     xp_based_while_frozen: XP, Broken::Store(Twin::BasedWhileFrozen), &["no prefix", "at the end of all calls"], ANY,
         &[1080, 1612, 1702], histories 4;
@@ -284,7 +284,7 @@ twins! {
         &[91, 351, 1302], histories 4;
     /// A freeze and a put behind it come between the two.
     xp_view_taken_early: XP, Broken::Store(Twin::ViewTakenEarly), &["no prefix"], ANY,
-        &[1413, 2044, 2392], histories 4;
+        &[1704, 2193, 3177], histories 4;
     /// A session is renewed before it ends, between a reader's find and its look at the clock.
     xp_expired_below_believed: XP, Broken::Store(Twin::ExpiredBelowBelieved), &["returned Saw(None)"], ANY,
         &[40, 70, 147], histories 4;

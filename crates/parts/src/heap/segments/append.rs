@@ -130,7 +130,8 @@ impl LogHeap {
     pub fn complete(&self, segment: &mut OpenSegment) {
         if segment.written < segment.next {
             let line = segment.next / LINE * LINE;
-            let known = segment.written - line;
+            // A simulated run that is stopped unwinds its tasks in the middle of an append.
+            let Some(known) = segment.written.checked_sub(line) else { return };
             self.region().write_lines_nt(segment.start + line, &segment.last_line, known as usize);
             segment.written = segment.next;
         }
