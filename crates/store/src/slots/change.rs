@@ -21,6 +21,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.stripes.prefetch(hash);
         self.check_key(key)?;
         self.admission.admit()?;
+        // A mark needs no room.
+        if !REDUCED {
+            let _stripe = self.lock(&session.participant, hash);
+            return self.unmark(&session.participant.pin(), hash, key);
+        }
         loop {
             let stripe = self.lock(&session.participant, hash);
             let refusal = match self.delete(session, &stripe, hash, key) {

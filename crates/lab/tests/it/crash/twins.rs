@@ -236,7 +236,7 @@ twins! {
     xp_frozen_early: XP, Broken::Store(Twin::FrozenEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 20, 29];
     /// Nothing of a frozen layer is being rewritten.
     xp_frozen_while_rewritten: XP, Broken::Store(Twin::FrozenWhileRewritten), &[NOT_HAD, "a record of a chunk"], ANY,
-        &[118, 182, 232], threads 3;
+        &[194, 901], threads 3;
     xp_deletions_not_dumped: XP, Broken::Store(Twin::DeletionsNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 5, 17];
     xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 4, 5];
     xp_flushed_by_object: XP, Broken::Store(Twin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[4, 11, 20];
@@ -272,7 +272,7 @@ twins! {
         &[139, 164, 166], histories 4;
     /// A reader that comes between the two finds the layer, and its memtables do not wait for that reader.
     xp_retired_in_view: XP, Broken::Store(Twin::RetiredInView), &["Scan(", "One(0, Get)", "returned Saw(None)"], ANY,
-        &[773, 1192, 2750], histories 4;
+        &[773, 2750, 11217], histories 4;
     /// A reader has found a version, which is swept, and then looks at the list.
     xp_swept_unawaited: XP, Broken::Store(Twin::SweptUnawaited), &["Look: ", "no prefix"], ANY,
         &[75, 345, 446], histories 4;
