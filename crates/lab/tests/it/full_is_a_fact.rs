@@ -57,8 +57,8 @@ fn pool(design: Design) -> (u64, f64) {
 #[test]
 fn no_order_of_writers_refuses_a_write_that_has_room() {
     for design in DESIGNS {
-        let refused: Vec<String> = (0..30).filter_map(|seed| refusal(design, pool(design), seed)).collect();
-        assert!(refused.is_empty(), "{} of 30: {}", refused.len(), refused[0]);
+        let refused: Vec<String> = (0..12).filter_map(|seed| refusal(design, pool(design), seed)).collect();
+        assert!(refused.is_empty(), "{} of 12: {}", refused.len(), refused[0]);
     }
 }
 
