@@ -68,7 +68,7 @@ fn survives(design: Design) {
     of_states("after a split of the index", report.count("after_index_split"), one_in);
     // Where what is superseded stays marked, it is reclamation that crashes may go wrong with.
     if design == Design::VIPER_PACMAN {
-        of_states("during compaction, for its blocks", report.count("during_compaction"), 4);
+        of_states("during compaction, for its blocks", report.count("during_compaction"), 3);
     }
     if can.index_in_pool {
         of_states("during a survey", report.count("during_survey"), 20);

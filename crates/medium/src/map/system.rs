@@ -43,7 +43,7 @@ pub(crate) fn ticks() -> u64 {
     time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }
 
-/// As [`ticks`], some milliseconds behind at most, for a tenth of the time.
+/// As [`ticks`], but cheaper, and as many milliseconds behind as a tick of the system takes.
 #[inline]
 pub(crate) fn coarse_ticks() -> u64 {
     let time = clock_gettime(ClockId::MonotonicCoarse);

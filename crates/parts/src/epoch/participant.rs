@@ -66,8 +66,8 @@ impl Participant {
     }
 
     /// Says who keeps this participant pinned, until the result drops, for
-    /// [`Collector::oldest_holder`](super::Collector::oldest_holder): it may be for long. Of
-    /// several the first is named, until all have dropped.
+    /// [`Collector::oldest_holder`](super::Collector::oldest_holder): it may be for long. Of several the
+    /// first is named, until all have dropped.
     #[inline]
     pub fn hold(&self, holder: Holder) -> Held<'_> {
         if self.holds.replace(self.holds.get() + 1) == 0 {

@@ -57,8 +57,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::KeyEmpty`], [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::PoolFull`],
-    /// [`Error::RecordSize`], [`Error::ReadOnly`], [`Error::BackgroundFailed`], [`Error::InsideUpdate`], or a
-    /// failure of the medium; the key keeps its old value. After [`Error::Damaged`], which says that the old
+    /// [`Error::RoomHeld`], [`Error::RecordSize`], [`Error::ReadOnly`], [`Error::BackgroundFailed`],
+    /// [`Error::InsideUpdate`], or a failure of the medium; the key keeps its old value. After [`Error::Damaged`], which says that the old
     /// value cannot be released, it may have the new one.
     ///
     /// ```

@@ -166,8 +166,7 @@ impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
     }
 
     fn step_ahead(&self, left: u64) -> Result<Step, Error> {
-        if left == self.reclaimer.fruitless.load(Ordering::Relaxed) {
-            self.recycle_all();
+        if self.is_fruitless(left) {
             return Ok(Step::Nothing);
         }
         let outcome = self.reclaim_some(self.heap.settings().reclaim_percent)?;
@@ -261,8 +260,19 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.index.prepare_memory();
         room::clean_ahead(self, || {
             let left = self.heap.free_blocks();
-            if left < LOW_WATER { self.step_ahead(left) } else { Ok(Step::Nothing) }
+            if left >= LOW_WATER {
+                return Ok(Step::Nothing);
+            }
+            if self.is_fruitless(left) {
+                self.recycle_all();
+            }
+            self.step_ahead(left)
         })
+    }
+
+    /// Whether nothing could be gained when so many blocks were free.
+    fn is_fruitless(&self, left: u64) -> bool {
+        left == self.reclaimer.fruitless.load(Ordering::Relaxed)
     }
 
     /// Reclaims one block of which at least `percent` is free, if there is one.

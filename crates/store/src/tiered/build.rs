@@ -167,7 +167,8 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
             epochs,
             admission: Arc::default(),
             reserve,
-            room: Room::new(low_water.into(), site.options.wait_for_room),
+            room: Room::new(low_water.into(), site.options.wait_for_room)
+                .helped_below(u64::from(reserve) + 1),
             reserve_of_moves,
             verify_reads: site.options.verify_reads,
             granted: testing.granted,

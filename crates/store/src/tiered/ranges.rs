@@ -270,7 +270,7 @@ impl<I: InOrder> Tiers<I> {
             let due = table.ranges.get(guard)?.iter().find(&mut is_due)?;
             Some((id, due.clone(), due.from.to_vec()))
         });
-        self.rewriter.delays[0].store(is_delayed, Ordering::Release);
+        self.rewriter.delays_sweep.store(is_delayed, Ordering::Release);
         next
     }
 }

@@ -62,8 +62,10 @@ pub(super) struct Rewriter {
     retired: SpinLock<Vec<u64>>,
     /// Memtables that snapshots keep from being released.
     held: Arc<AtomicU64>,
-    /// Whether snapshots delay the sweep of a range tombstone, or keep tombstones of an oldest memtable.
-    pub(super) delays: [AtomicBool; 2],
+    /// Whether snapshots delay the sweep of a range tombstone.
+    pub(super) delays_sweep: AtomicBool,
+    /// Whether snapshots keep tombstones of a memtable that is the oldest of its table.
+    keeps_tombstones: AtomicBool,
     pub(super) bell: Arc<Bell>,
     /// Free zones at which a writer found nothing to rewrite; `u64::MAX` if it found something.
     pub(super) nothing_at: AtomicU64,
@@ -138,7 +140,8 @@ impl Rewriter {
             ripe: Arc::default(),
             retired: SpinLock::default(),
             held: held_count,
-            delays: Default::default(),
+            delays_sweep: AtomicBool::new(false),
+            keeps_tombstones: AtomicBool::new(false),
             bell: Arc::default(),
             nothing_at: AtomicU64::new(u64::MAX),
             moved_bytes: AtomicU64::new(0),
@@ -165,7 +168,8 @@ impl Rewriter {
     /// Whether room would come if snapshots went.
     pub(super) fn is_held(&self) -> bool {
         self.held.load(Ordering::Acquire) != 0
-            || self.delays.iter().any(|delay| delay.load(Ordering::Acquire))
+            || self.delays_sweep.load(Ordering::Acquire)
+            || self.keeps_tombstones.load(Ordering::Acquire)
     }
 
     /// Memtables that nobody finds any more, and that are not released, by their numbers.
@@ -318,7 +322,7 @@ impl<I: InOrder> Tiers<I> {
                 self.candidate(at, memtable, is_oldest && !stays)
             })
             .collect();
-        self.rewriter.delays[1].store(keeps_tombstones, Ordering::Release);
+        self.rewriter.keeps_tombstones.store(keeps_tombstones, Ordering::Release);
         let Some(chosen) = choose(&candidates, demand.least, demand.numbers.clone()) else { return Ok(None) };
         // The run begins, durably, before anything changes: the memtable may be released without a copy.
         self.log.heap().clock().begin(self.log.heap().space());

@@ -57,13 +57,21 @@ pub(crate) struct Room {
     pub(crate) stalls: StallCounts,
     /// With fewer zones or blocks than this for puts, cleaning is due.
     pub(crate) low_water: u64,
+    /// With fewer than this, writers help the cleaner.
+    helpers_water: u64,
     /// Milliseconds that a write waits for others.
     wait: u64,
 }
 
 impl Room {
     pub(crate) fn new(low_water: u64, wait: u32) -> Room {
-        Room { stalls: StallCounts::default(), low_water, wait: wait.into() }
+        let helpers_water = low_water.div_ceil(HELPERS_SHARE);
+        Room { stalls: StallCounts::default(), low_water, helpers_water, wait: wait.into() }
+    }
+
+    /// This, where writers help the cleaner with fewer zones than so many.
+    pub(crate) fn helped_below(self, helpers_water: u64) -> Room {
+        Room { helpers_water, ..self }
     }
 
     /// For a pool of so many zones.
@@ -149,9 +157,9 @@ pub(crate) fn help<W: Cleans>(walk: &W, left: u64) -> Result<(), Error> {
     if !has_cleaner {
         walk.tend();
     }
-    if !has_cleaner || left < room.low_water.div_ceil(HELPERS_SHARE) {
+    let is_due = !has_cleaner || left < room.helpers_water;
+    if is_due && tolerated(walk.step_ahead(left))? == Step::Taken {
         room.stalls.note_help();
-        tolerated(walk.step_ahead(left))?;
     }
     Ok(())
 }

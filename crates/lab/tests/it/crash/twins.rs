@@ -184,7 +184,7 @@ twins! {
     viper_pacman_fence_left_out: VIPER_PACMAN, FENCE_LEFT_OUT, &[LOST, "torn value"], ANY, &[1, 2, 3];
     /// A deletion with bits in DRAM lasts by its tombstone, for as long as something older is marked.
     viper_pacman_tombstone_dropped_early: VIPER_PACMAN, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK], ANY,
-        &[1, 3, 4];
+        &[1, 4, 5];
     /// The copies of a block are one fence, and that comes before the block is free.
     viper_pacman_victim_freed_early: VIPER_PACMAN, Broken::Store(Twin::VictimFreedEarly),
         &["is lost", "took away", "found None", "not sound"], ANY, &[1, 2, 3];
