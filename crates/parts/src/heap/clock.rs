@@ -130,7 +130,7 @@ impl Clock {
     fn approach(&self, space: &Space, number: u64) {
         let due = self.due.load(Ordering::Acquire);
         if number >= self.ceiling.load(Ordering::Acquire) {
-            self.raise(space, number, true);
+            self.raise(space, number);
         } else if self.asked.swap(due, Ordering::Relaxed) != due
             && !self.helper.get().is_some_and(|helper| helper())
         {
@@ -142,7 +142,7 @@ impl Clock {
     pub fn raise_ahead(&self, space: &Space) {
         let next = self.next.0.load(Ordering::Relaxed);
         if next < self.ceiling.load(Ordering::Acquire) && next >= self.due.load(Ordering::Acquire) {
-            self.raise(space, next, true);
+            self.raise(space, next);
         }
     }
 
@@ -154,24 +154,15 @@ impl Clock {
         self.ceiling.fetch_max(number + 1, Ordering::Release);
     }
 
-    /// Durably begins the run for recovery, if it has not begun. Boot and device stay those of the crashed
-    /// run until [`settled`](Clock::settled), so that an interrupted recovery finds the same excuse for lost
-    /// pages again.
+    /// Durably begins the run, if it has not begun: whoever changes the pool without a number calls this first.
     pub fn begin(&self, space: &Space) {
         if !*self.begun.lock() {
-            self.raise(space, self.ceiling.load(Ordering::Acquire), false);
-        }
-    }
-
-    /// Recovery is over: from here on the pool's pages belong to this boot, device and file.
-    pub fn settled(&self, space: &Space) {
-        if !space.superblock().is_noted(space.region()) {
-            space.update_superblock(|superblock| superblock.note_place(space.region()));
+            self.raise(space, self.ceiling.load(Ordering::Acquire));
         }
     }
 
     #[cold]
-    fn raise(&self, space: &Space, number: u64, is_settled: bool) {
+    fn raise(&self, space: &Space, number: u64) {
         let mut begun = self.begun.lock();
         if number < self.due.load(Ordering::Acquire) && *begun {
             return;
@@ -181,7 +172,8 @@ impl Clock {
             superblock.clock_ceiling.set(ceiling);
             if !*begun {
                 superblock.run.set(superblock.run.get() + 1);
-                if is_settled {
+                // Where a run crashed, [`Space::settle`] notes the place at the end of recovery.
+                if superblock.is_clean() {
                     superblock.note_place(space.region());
                 }
                 superblock.set_clean(false);
@@ -225,9 +217,26 @@ mod tests {
         clock.begin(&space);
         let begun = space.superblock();
         assert_eq!((begun.run.get(), begun.boot_id), (1, [7; 16]));
-        clock.settled(&space);
+        space.settle();
         assert_eq!(space.superblock().boot_id, space.region().boot_id());
         assert_eq!(space.superblock().run.get(), 1);
+    }
+
+    /// What a closed pool has not lost needs no excuse, and its first change makes this boot and file its own.
+    #[test]
+    fn the_run_of_a_closed_pool_notes_its_place_as_it_begins() {
+        for draws in [false, true] {
+            let space = space();
+            space.update_superblock(|superblock| superblock.set_clean(true));
+            let clock = Clock::resume(&space, ClockSettings { block: 10, handful: 4 }, false);
+            if draws {
+                _ = clock.draw(&space)
+            } else {
+                clock.begin(&space)
+            }
+            let begun = space.superblock();
+            assert_eq!((begun.is_clean(), begun.boot_id), (false, space.region().boot_id()));
+        }
     }
 
     /// Without a helper, a writer waits for the device at the end of each block.

@@ -211,6 +211,16 @@ impl Space {
         self.current.lock().superblock.clone()
     }
 
+    /// Recovery is over: from here on the pages of a pool that was not closed belong to this boot, device and
+    /// file. Until now they stay those of the crashed run, so that an interrupted recovery finds the same
+    /// excuse for lost pages again.
+    pub fn settle(&self) {
+        let superblock = self.superblock();
+        if !superblock.is_clean() && !superblock.is_noted(&self.region) {
+            self.update_superblock(|superblock| superblock.note_place(&self.region));
+        }
+    }
+
     /// Changes the superblock, durably when this returns; a crash before that leaves either the old or the
     /// new one. A caller that marks the pool clean must have stopped all other work. The free lists are made
     /// durable first then.

@@ -281,7 +281,7 @@ impl Superblock {
     }
 
     /// Notes that this file is the pool, and no copy.
-    pub fn note_file(&mut self, region: &Region) {
+    pub(super) fn note_file(&mut self, region: &Region) {
         self.file = FileEntry::of(region);
     }
 

@@ -445,12 +445,12 @@ fn open(
     let site = Site { space: space.into(), folder: folder.clone(), options, how };
     let mut opened = (design.recipe().open)(site)?;
     opened.recovery.expiry_ahead = ahead;
-    let (space, region) = (opened.engine.space(), opened.engine.region());
+    let space = opened.engine.space();
     if options.reset_expiry {
         space.reset_expiry();
     }
-    if options.accept_copy && !region.is_read_only() && space.superblock().is_copy_of_open(region) {
-        space.update_superblock(|superblock| superblock.note_file(region));
+    if !opened.engine.region().is_read_only() {
+        space.settle();
     }
     Ok(Store::of(opened, design, folder, options))
 }

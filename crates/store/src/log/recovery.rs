@@ -403,7 +403,6 @@ impl<I: Index> Spine<I> {
             free_given_up();
         }
         report.reclaimed += findings.needless.len() + findings.values.len() + findings.given_up.len();
-        self.heap.clock().settled(self.heap.space());
         Ok(report)
     }
 }

@@ -309,7 +309,6 @@ impl<I: Index> NlogSpine<I> {
             open.iter().filter(|file| needless(file)).map(|file| file.info.segment.zone).collect();
         empty.iter().for_each(|zone| self.heap.free(*zone));
         report.reclaimed += empty.len() + given_up.len();
-        self.heap.clock().settled(self.heap.space());
         report
     }
 

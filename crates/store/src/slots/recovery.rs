@@ -145,9 +145,6 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
         spine.heap.discard(*loser, *winner)?;
     }
     spine.heap.open_blocks()?;
-    if !spine.heap.space().superblock().is_clean() {
-        spine.heap.clock().settled(spine.heap.space());
-    }
     Ok(RecoveryReport {
         was_clean: space.was_clean,
         segments: spine.heap.blocks() as usize,

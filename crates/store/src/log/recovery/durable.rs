@@ -108,10 +108,6 @@ pub(crate) fn recover<I: Rooted>(spine: &Spine<I>, pool: Existing<'_>) -> Result
     }
     sealed.iter().for_each(|(info, end)| heap.take_over(info, *end));
     open.iter().for_each(|info| heap.take_over_open(info));
-    // A repair of the index may have begun the run of a pool that was closed.
-    if !heap.space().superblock().is_clean() {
-        heap.clock().settled(heap.space());
-    }
     Ok(report)
 }
 
