@@ -9,6 +9,7 @@
 //! - [`linear`]: what real threads were told must fit one order of what they did.
 //! - [`action`]: the effect of a call on a key, and its answer, by which histories and crashes are judged.
 //! - [`run`]: what the last three share.
+//! - [`sim_levels`]: levels in memory that can crash, in place of files.
 //! - [`mod@bench`]: benchmarks of the mechanisms, and the evaluations of papers. Basic operations, YCSB and
 //!   what all benchmarks are made of are the crate `quipu-bench`.
 
@@ -23,4 +24,5 @@ pub mod kill;
 pub mod linear;
 pub mod model;
 pub mod run;
+pub mod sim_levels;
 pub mod soak;

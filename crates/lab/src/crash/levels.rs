@@ -1,8 +1,8 @@
 //! The simulated levels of a run: durable beside the pool, and frozen with it.
 
+use crate::sim_levels::{SimDisk, SimFaults, SimForest};
 use quipu::internals::TestForest;
 use quipu::{Error, Options};
-use quipu_parts::runs::sim::{SimDisk, SimFaults, SimForest};
 use std::sync::Arc;
 
 /// The disk below a pool, if the run has one.

@@ -6,13 +6,13 @@
 use super::ledger::Grants;
 use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::CrashConfig;
+use crate::sim_levels::{SimFaults, SimPublishFault};
 use quipu::internals::{
     CacheSize, EntryForm, FreeList, IndexChoice, Merging, NodePlace, RecordForm, SlotSettings, Techniques,
     Testing, Twin,
 };
 use quipu::{Design, Error, Options};
 use quipu_bench::settings;
-use quipu_parts::runs::sim::{SimFaults, SimPublishFault};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};

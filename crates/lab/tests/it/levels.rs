@@ -3,8 +3,8 @@
 use quipu::internals::twin::leave_out;
 use quipu::internals::{TestForest, Twin};
 use quipu::{Client, Design, Error, ErrorKind, Levels, Options, Store, WriteBatch};
+use quipu_lab::sim_levels::SimForest;
 use quipu_medium::{Pages, Region};
-use quipu_parts::runs::sim::SimForest;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};

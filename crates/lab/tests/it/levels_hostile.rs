@@ -3,8 +3,8 @@
 
 use quipu::internals::TestForest;
 use quipu::{Design, Error, Levels, Options, Store};
+use quipu_lab::sim_levels::{SimFaults, SimForest, SimPublishFault};
 use quipu_medium::{Pages, Region};
-use quipu_parts::runs::sim::{SimFaults, SimForest, SimPublishFault};
 use quipu_parts::runs::{
     Compact, Compacted, Forest, Head, LevelScan, LevelsState, NameError, Notice, Part, Purge, Remains,
     RunStats, Runs, RunsError, Source,

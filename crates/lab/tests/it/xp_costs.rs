@@ -8,9 +8,9 @@ use crate::shared::cost;
 use cost::cost_of;
 use quipu::internals::TestForest;
 use quipu::{Client, Design, Options, Store, Table, WriteBatch};
+use quipu_lab::sim_levels::SimForest;
 use quipu_medium::sim::{Cost, SimOptions};
 use quipu_medium::{LINE, Region};
-use quipu_parts::runs::sim::SimForest;
 use std::sync::Arc;
 
 /// A store with tables, each of which has been written to.

@@ -5,15 +5,14 @@
 //! immutable list of runs, [`Levels`], which lives as long as somebody has it.
 //!
 //! The files are those of a library, behind the seam [`Runs`]. So they are not written through the medium,
-//! and the simulator neither sees nor tears them. In its place stands [`sim`], whose runs change at points
-//! that the crash explorer knows.
+//! and the simulator neither sees nor tears them. In its place stand levels in
+//! memory, whose runs change at points that the crash explorer knows (`lab/src/sim_levels.rs`).
 //!
 //! Source: section 3.3 of the paper on an LSM engine for transactions on persistent memory (VLDB 2021).
 
 pub mod filter;
 #[cfg(feature = "levels")]
 pub mod lsm;
-pub mod sim;
 
 pub use crate::heap::chain::anchor::LevelsState;
 

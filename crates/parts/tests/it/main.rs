@@ -37,12 +37,6 @@ mod masstree_image;
 mod masstree_model;
 mod masstree_threads;
 mod record;
-mod runs;
-#[cfg(feature = "levels")]
-mod runs_access;
-#[cfg(feature = "levels")]
-mod runs_files;
-mod runs_sim;
 mod shared;
 mod slots;
 mod space_cost;

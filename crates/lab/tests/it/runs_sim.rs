@@ -1,7 +1,7 @@
 //! Simulated levels: images, faults, and the order of publications.
 
 use crate::runs::{TABLE, get, nobody, publish, purge, value, write};
-use quipu_parts::runs::sim::{SimFaults, SimForest, SimPublishFault};
+use quipu_lab::sim_levels::{SimFaults, SimForest, SimPublishFault};
 use quipu_parts::runs::{Compact, Forest, NameError, Runs, RunsError};
 
 /// The number of the key `a` in a forest that goes on from an image of this one.

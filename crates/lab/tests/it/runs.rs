@@ -1,10 +1,9 @@
 //! Levels against a model: one suite for simulated levels and for those in files.
 
 use proptest::prelude::*;
+use quipu_lab::sim_levels::SimForest;
 use quipu_parts::record::Kind;
-#[cfg(feature = "levels")]
 use quipu_parts::runs::lsm::{Access, LsmForest, LsmSettings};
-use quipu_parts::runs::sim::SimForest;
 use quipu_parts::runs::{Compact, Forest, Head, LevelRecord, Levels, Notice, Part, Purge, Runs, Source};
 use quipu_parts::versions::{Horizon, RangeList, RangeTombstone};
 use std::cell::RefCell;
@@ -36,10 +35,8 @@ impl Place for Simulated {
     }
 }
 
-#[cfg(feature = "levels")]
 pub struct Folder(pub tempfile::TempDir);
 
-#[cfg(feature = "levels")]
 pub fn settings() -> LsmSettings {
     LsmSettings {
         cache: 1 << 20,
@@ -51,7 +48,6 @@ pub fn settings() -> LsmSettings {
     }
 }
 
-#[cfg(feature = "levels")]
 impl Place for Folder {
     fn forest(&self) -> Box<dyn Forest> {
         Box::new(LsmForest::open(self.0.path(), settings()).expect("the folder of these levels"))
@@ -61,7 +57,6 @@ impl Place for Folder {
 /// Calls with a place of each kind.
 fn on_each(call: impl Fn(&dyn Place)) {
     call(&Simulated::default());
-    #[cfg(feature = "levels")]
     call(&Folder(tempfile::tempdir().unwrap()));
 }
 
@@ -379,7 +374,6 @@ proptest! {
     }
 }
 
-#[cfg(feature = "levels")]
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]

@@ -7,20 +7,20 @@
 //! Misuse panics, where files would only lose something: records out of order, parts out of order, a run that
 //! is older than one below it, a tree that is opened twice.
 
-use super::filter::{Filter, Verdict};
-use super::{
+use quipu_parts::record::Kind;
+use quipu_parts::runs::filter::{Filter, Verdict};
+use quipu_parts::runs::{
     Compact, Compacted, Forest, Head, LevelRecord, LevelScan, Levels, LevelsState, NameError, Notice, Part,
     Purge, Remains, RunStats, Runs, RunsError, Source,
 };
-use crate::record::Kind;
-use crate::sync::SpinLock;
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::versions::RangeTombstone;
+use quipu_parts::sync::SpinLock;
+use quipu_parts::versions::RangeTombstone;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// All that a forest has made durable.
 #[derive(Clone, Debug, Default)]
