@@ -154,7 +154,7 @@ impl Clock {
         self.ceiling.fetch_max(number + 1, Ordering::Release);
     }
 
-    /// Durably begins the run, if it has not begun: whoever changes the pool without a number calls this first.
+    /// Durably begins the run, if it has not begun. It comes before the first change that needs no number.
     pub fn begin(&self, space: &Space) {
         if !*self.begun.lock() {
             self.raise(space, self.ceiling.load(Ordering::Acquire));
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(space.superblock().run.get(), 1);
     }
 
-    /// What a closed pool has not lost needs no excuse, and its first change makes this boot and file its own.
+    /// A closed pool has lost nothing that needs an excuse: its first change makes this boot and file its own.
     #[test]
     fn the_run_of_a_closed_pool_notes_its_place_as_it_begins() {
         for draws in [false, true] {

@@ -145,14 +145,13 @@ impl Store {
 
     fn of(opened: Opened, design: Design, folder: Option<PathBuf>, options: &Options) -> Store {
         let Opened { engine, recovery } = opened;
-        if engine.region().kind() == MediumKind::File
-            && let Some(bell) = engine.clock_bell()
-        {
+        if engine.region().kind() == MediumKind::File {
             // There, raising the ceiling waits for the device.
+            let bell = engine.common().bell.clone();
             engine.clock().ask_ahead(move || bell.ring_now());
         }
         if engine.region().is_read_only() {
-            engine.admission().shut();
+            engine.common().admission.shut();
         }
         let levels = folder.filter(|_| design.can().levels && cfg!(feature = "levels"));
         let (workers, works) = (Workers::default(), options.cleaner);
@@ -173,7 +172,7 @@ impl Store {
         let is_simulated = region.kind() == MediumKind::Sim || sched::simulated();
         if self.works && !is_simulated && !region.is_read_only() {
             let jobs = self.engine.clone().jobs();
-            self.workers = Workers::start(jobs, self.engine.admission(), self.chosen.workers);
+            self.workers = Workers::start(jobs, &self.engine.common().admission, self.chosen.workers);
         }
     }
 

@@ -5,7 +5,8 @@
 //! has ended. Programs that use a store have none of this: there is no listener, and no such engine.
 
 use super::{Decide, Decision, Engine, Head, InForce, InPlace, Pinned, Session};
-use crate::background::{Admission, Bell, Job};
+use crate::background::Job;
+use crate::engine::common::Common;
 use crate::types::batch::WriteBatch;
 use crate::types::change::Entry;
 use crate::types::error::Error;
@@ -16,7 +17,7 @@ use crate::types::table::{Table, TableId, TableStats};
 use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::record::{Content, Kind};
-use quipu_parts::space::{CheckpointEntry, Space};
+use quipu_parts::space::CheckpointEntry;
 use quipu_parts::versions::Snapshot;
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -111,24 +112,16 @@ impl Engine for Heard {
         smallbox::smallbox!(HeardSession { inner, heard: self, table: None })
     }
 
-    fn space(&self) -> &Space {
-        self.engine.space()
-    }
-
     fn clock(&self) -> &Clock {
         self.engine.clock()
     }
 
-    fn admission(&self) -> &Arc<Admission> {
-        self.engine.admission()
+    fn common(&self) -> &Common {
+        self.engine.common()
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
         self.engine.clone().jobs()
-    }
-
-    fn clock_bell(&self) -> Option<Arc<Bell>> {
-        self.engine.clock_bell()
     }
 
     fn limits(&self) -> (u64, u64) {

@@ -3,13 +3,15 @@
 //! A walk implements both, and its types end here: everything below is compiled for its parts. A method that
 //! only some walks have refuses by default.
 
+pub(crate) mod common;
 pub(crate) mod heard;
 pub(crate) mod holder;
 pub(crate) mod site;
 #[cfg(test)]
 pub(crate) mod toy;
 
-use crate::background::{Admission, Bell, Job};
+use self::common::Common;
+use crate::background::Job;
 use crate::types::batch::WriteBatch;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
@@ -35,23 +37,15 @@ pub(crate) trait Engine: Send + Sync {
     /// A new client's session. Its data go to this node, or to where its thread runs.
     fn session(self: Arc<Self>, node: Option<Node>) -> InPlace;
 
-    /// The pool.
-    fn space(&self) -> &Space;
+    /// The parts that every engine has.
+    fn common(&self) -> &Common;
 
     /// The source of its numbers.
     fn clock(&self) -> &Clock;
 
-    /// Decides who may write.
-    fn admission(&self) -> &Arc<Admission>;
-
     /// The work that runs beside its clients. Each start of the threads asks again; the bells are the same
     /// each time.
     fn jobs(self: Arc<Self>) -> Vec<Job>;
-
-    /// The bell of the job that raises the [clock](Engine::clock) ahead of need, if one does.
-    fn clock_bell(&self) -> Option<Arc<Bell>> {
-        None
-    }
 
     /// Longest key and longest value, in bytes.
     fn limits(&self) -> (u64, u64);
@@ -146,13 +140,17 @@ pub(crate) struct InForce {
 
 /// The part that is the same for all engines.
 impl dyn Engine + '_ {
+    pub(crate) fn space(&self) -> &Arc<Space> {
+        &self.common().space
+    }
+
     pub(crate) fn region(&self) -> &Region {
         self.space().region()
     }
 
     /// An error if a thread has panicked at its work: DRAM may be wrong then.
     fn fail_with_background(&self) -> Result<(), Error> {
-        if self.admission().has_failed() { Err(Error::BackgroundFailed) } else { Ok(()) }
+        if self.common().admission.has_failed() { Err(Error::BackgroundFailed) } else { Ok(()) }
     }
 
     /// Proves everything. The caller has the store for itself.
@@ -163,7 +161,7 @@ impl dyn Engine + '_ {
 
     /// Gives the storage of free zones back to the file system. The caller has the store for itself.
     pub(crate) fn trim(&self) -> Result<u64, Error> {
-        self.admission().admit()?;
+        self.common().admission.admit()?;
         // The checkpoint of the last close lies in such zones. A run that has begun leaves a new one when it
         // ends.
         self.clock().draw(self.space());

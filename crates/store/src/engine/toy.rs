@@ -2,9 +2,10 @@
 
 use super::{Decide, Decision, Engine, InPlace, Pinned, Session};
 use crate::api::store::Store;
-use crate::background::{Admission, Job, Progress, Steps};
+use crate::background::{Job, Progress, Steps};
 use crate::designs::{Capabilities, Description, Design, Recipe};
-use crate::engine::site::{Opened, Site};
+use crate::engine::common::Common;
+use crate::engine::site::Opened;
 use crate::options::Options;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
@@ -13,7 +14,6 @@ use crate::types::reports::CheckReport;
 use crate::types::stats::Stats;
 use quipu_medium::Node;
 use quipu_parts::heap::Clock;
-use quipu_parts::space::Space;
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -31,9 +31,9 @@ pub(crate) const RECIPE: Recipe = Recipe {
     remember: |_, _| [0; _],
     recall: |_, _| Ok(()),
     open: |site| {
-        let (clock, Site { space, folder, .. }) = (site.clock(), site);
-        let (admission, log, worked) = Default::default();
-        let engine = Arc::new(Toy { space, clock, folder, admission, log, worked });
+        let (common, clock, folder) = (Common::of(&site), site.clock(), site.folder);
+        let (log, worked) = Default::default();
+        let engine = Arc::new(Toy { common, clock, folder, log, worked });
         Ok(Opened { engine, recovery: Default::default() })
     },
 };
@@ -42,10 +42,9 @@ pub(crate) const RECIPE: Recipe = Recipe {
 type Version = (Vec<u8>, Option<Vec<u8>>);
 
 struct Toy {
-    space: Arc<Space>,
+    common: Common,
     clock: Clock,
     folder: Option<PathBuf>,
-    admission: Arc<Admission>,
     /// A version's number is its position.
     log: Mutex<Vec<Version>>,
     /// How often each job has worked.
@@ -77,16 +76,12 @@ impl Engine for Toy {
         smallbox::smallbox!(ToySession { toy: self, writes: 0 })
     }
 
-    fn space(&self) -> &Space {
-        &self.space
-    }
-
     fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    fn admission(&self) -> &Arc<Admission> {
-        &self.admission
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
@@ -119,7 +114,7 @@ impl Session for ToySession {
     }
 
     fn modify(&mut self, key: &[u8], decide: &mut dyn Decide) -> Result<(), Error> {
-        self.toy.admission.admit()?;
+        self.toy.common.admission.admit()?;
         let old = self.toy.at(key, u64::MAX);
         let old = old.as_ref().map(|(at, value)| Entry { value, expiry: Expiry::Never, version: Some(*at) });
         let new = match decide.decide(old) {

@@ -50,7 +50,7 @@ impl<I: Index> Spine<I> {
         holders: &mut [usize],
     ) {
         for (position, hash) in hashes.iter().enumerate() {
-            by_stripe[position] = (self.stripes.of(*hash) as u64) << u32::BITS | position as u64;
+            by_stripe[position] = (self.common.stripes.of(*hash) as u64) << u32::BITS | position as u64;
         }
         by_stripe.sort_unstable();
         let mut last = None;
@@ -60,7 +60,7 @@ impl<I: Index> Spine<I> {
                 Some((locked, holder)) if locked == stripe => holder,
                 _ => {
                     let publish = |parked| self.publish_parked(guard, parked);
-                    guards[position] = Some(self.stripes.lock(stripe, publish));
+                    guards[position] = Some(self.common.stripes.lock(stripe, publish));
                     last = Some((stripe, position));
                     position
                 }

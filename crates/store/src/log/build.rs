@@ -4,6 +4,7 @@ use super::eliminate::Elimination;
 use super::recovery;
 use super::rooted::Rooted;
 use super::{Compactor, Spine, workers_of};
+use crate::engine::common::Common;
 use crate::engine::site::{How, Opened, Site};
 use crate::points::checkpoint::{self, Loaded};
 use crate::points::{self, Core, RangeOf, Readers};
@@ -11,11 +12,9 @@ use crate::settings::techniques::{Shortcut, Techniques};
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
-use crate::walk::STRIPES;
 use crate::walk::hot::Hot;
 use crate::walk::in_pool;
-use quipu_parts::commit::{Roster, Stripes};
-use quipu_parts::epoch::Collector;
+use quipu_parts::commit::Roster;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Clock, Reference};
 use quipu_parts::index::{BothWays, Imaged, Index};
@@ -145,18 +144,21 @@ impl<I: Index> LogParts<I> {
         if techniques.reduce || I::DURABLE {
             heap = heap.with_dead_bits();
         }
-        let epochs = Collector::new();
+        let common = Common::of(site);
         let hot_set = Hot::settings(testing);
-        let hot = techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
+        let hot = techniques.separate.then(|| Hot::new(hot_set, common.epochs.register()));
         let piece = if techniques.batch { PIECE } else { 1 };
         Spine {
-            compactor: Compactor::new(&heap, &epochs, (workers(site), piece), site.options.wait_for_room),
+            compactor: Compactor::new(
+                &heap,
+                &common.epochs,
+                (workers(site), piece),
+                site.options.wait_for_room,
+            ),
             core: Core {
                 heap,
                 index,
-                stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
-                epochs,
-                admission: Arc::default(),
+                common,
                 sizes_in_words: techniques.reduce,
                 verifies: options.verify_reads,
                 cache: points::cache_of(site, self.caches),

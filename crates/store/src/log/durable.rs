@@ -53,7 +53,7 @@ impl<I: Index> Spine<I> {
         let Session { participant, writers, .. } = session;
         let key = self.key(key);
         self.index.prefetch_to_write(participant, key);
-        self.stripes.prefetch(key.hash);
+        self.common.stripes.prefetch(key.hash);
         let guard = participant.pin();
         let _stripe = self.lock(&guard, key.hash);
         self.forget(&guard, key.hash);
@@ -218,7 +218,7 @@ impl<I: Index> Spine<I> {
             return Ok(());
         }
         *self.compactor.surveying.lock() = None;
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let guard = participant.pin();
         let of_index: BTreeSet<_> = self.index.zones().into_iter().collect();
         let space = self.heap.space();

@@ -2,7 +2,8 @@
 
 use super::Spine;
 use super::{check, salvage};
-use crate::background::{Admission, Bell, Job};
+use crate::background::Job;
+use crate::engine::common::Common;
 use crate::engine::{Engine, InForce, InPlace, NO_SALVAGE};
 use crate::points::{self, Points};
 use crate::types::error::Error;
@@ -14,7 +15,7 @@ use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
-use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
+use quipu_parts::space::{CheckpointEntry, SpaceError};
 use smallbox::smallbox;
 use std::sync::Arc;
 
@@ -23,27 +24,18 @@ impl<I: Index> Engine for Spine<I> {
         smallbox!(points::Client::of(self, node))
     }
 
-    fn space(&self) -> &Space {
-        self.heap.space()
-    }
-
     fn clock(&self) -> &Clock {
         self.heap.clock()
     }
 
-    fn admission(&self) -> &Arc<Admission> {
-        &self.admission
+    fn common(&self) -> &Common {
+        &self.core.common
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
-        let bell = self.compactor.bell.clone();
         let mut jobs = points::reader_jobs(&self);
-        jobs.push(cleaner(self, bell, Self::clean_ahead));
+        jobs.push(cleaner(self.clone(), self.core.common.bell.clone(), Self::clean_ahead));
         jobs
-    }
-
-    fn clock_bell(&self) -> Option<Arc<Bell>> {
-        Some(self.compactor.bell.clone())
     }
 
     fn limits(&self) -> (u64, u64) {
@@ -64,30 +56,21 @@ impl<I: Index> Engine for Spine<I> {
     }
 
     fn stats(&self) -> Stats {
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let guard = participant.pin();
         // A write or a read reports a failure.
         let _ = self.settle_all(&guard);
         let space = self.heap.space();
-        let index = self.index.stats();
+        let (pool, index) = (self.common.stats(self.heap.reserve()), self.index.stats());
         let bytes = self.heap.usage();
         let compacted = self.compactor.done();
         let goal = self.compactor.goal();
         let stats = Stats {
             // Damage, which every other call reports.
             records: self.index.len(&guard).unwrap_or_default(),
-            pool_bytes: self.region().len(),
-            zone_bytes: space.zone_size(),
-            zones: space.zone_count() as u64,
-            free_zones: space.free_zones() as u64,
-            spills: space.spills(),
-            reserve_zones: self.heap.reserve() as u64,
-            reserved_bytes: self.heap.reserve() as u64 * space.zone_size(),
             free_bytes: self.heap.zones_left(Use::Put) as u64 * space.zone_size(),
-            segments: (u64::from(space.zone_count()) - self.heap.reserve() as u64)
-                .saturating_sub(index.pm_bytes.div_ceil(space.zone_size())),
+            segments: pool.segments.saturating_sub(index.pm_bytes.div_ceil(space.zone_size())),
             open_segments: self.heap.open_segments(),
-            segment_bytes: space.zone_size(),
             record_bytes: bytes.written,
             garbage_bytes: bytes.garbage + bytes.tombstones,
             tombstone_bytes: bytes.tombstones,
@@ -103,7 +86,7 @@ impl<I: Index> Engine for Spine<I> {
             index_splits: index.splits,
             index_records_read: index.records_read,
             eliminated_writes: self.elimination.count(),
-            ..Stats::default()
+            ..pool
         };
         room::counted_in(self, self.with_reads(stats))
     }
@@ -117,7 +100,7 @@ impl<I: Index> Engine for Spine<I> {
     }
 
     fn quiesce(&self) -> Result<(), Error> {
-        self.settle_all(&self.epochs.register().pin())?;
+        self.settle_all(&self.common.epochs.register().pin())?;
         self.give_back();
         self.heap.seal_idle();
         Ok(())

@@ -98,7 +98,7 @@ impl<I: Index> Points for Spine<I> {
     }
 
     fn settle_all(&self, guard: &Guard<'_>) -> Result<(), Failed> {
-        self.stripes.settle_all(|parked| self.publish_parked(guard, parked))
+        self.common.stripes.settle_all(|parked| self.publish_parked(guard, parked))
     }
 }
 
@@ -143,7 +143,7 @@ impl<I: Index> Spine<I> {
     pub(crate) fn own_session(&self, node: Option<Node>) -> Session {
         let is_told = self.publishes_late && self.in_order.is_some();
         let lag = if is_told { Lag::told(self.roster.register()) } else { Lag::default() };
-        Session { participant: self.epochs.register(), writers: self.writers(node), lag }
+        Session { participant: self.common.epochs.register(), writers: self.writers(node), lag }
     }
 
     /// Ends a session; its segments go on with another client.
@@ -164,7 +164,7 @@ impl<I: Index> Spine<I> {
     /// Locks the stripe of a hash. A write of the key then takes it [out of the cache](Core::forget).
     #[inline]
     pub(crate) fn lock(&self, guard: &Guard<'_>, hash: u64) -> StripeGuard<'_> {
-        self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(guard, parked))
+        self.common.stripes.lock(self.common.stripes.of(hash), |parked| self.publish_parked(guard, parked))
     }
 
     /// The record that was placed, for its publication.

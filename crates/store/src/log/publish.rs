@@ -93,7 +93,7 @@ impl<I: Index> Spine<I> {
     fn publish_own(&self, guard: &Guard<'_>, shard: Shard, entry: &mut Entry<Noted>) -> Result<(), Failed> {
         let Entry { parked, more: Noted { sequence, is_tombstone }, key } = entry;
         let Some(own) = parked.take() else { return Ok(()) };
-        let was_parked = self.stripes.finish(own.hash, |parked, newest| {
+        let was_parked = self.common.stripes.finish(own.hash, |parked, newest| {
             // The number decides, not the place: another thread may have published the write since. Another
             // write of the key, with an expiry or without, may stand in its place by now.
             let is_own = newest == *sequence || (twin!(OwnByPlace) && parked == own);
@@ -142,7 +142,7 @@ impl<I: Index> Spine<I> {
             // Then no write is parked.
             return Ok(());
         }
-        self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
+        self.common.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
     }
 
     /// Publishes every write that was parked before the call, for a walk in order.
@@ -156,7 +156,7 @@ impl<I: Index> Spine<I> {
     /// Publishes a write that another client parked; its record tells the key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
-        let mourner = self.admission.mourner();
+        let mourner = self.common.admission.mourner();
         assert!(!twin!(PublicationPanics), "a twin of this store");
         if twin!(PublisherNotAwaited) {
             // The owner of the write and a walk have to come meanwhile.
@@ -177,7 +177,7 @@ impl<I: Index> Spine<I> {
 
     #[inline]
     fn publish_late(&self, guard: &Guard<'_>, shard: Shard, placed: Placed<'_>) {
-        let mourner = self.admission.mourner();
+        let mourner = self.common.admission.mourner();
         let published = self.publish(guard, shard, &placed, None);
         published.expect("only a store whose index never fails publishes late");
         mourner.dismiss();

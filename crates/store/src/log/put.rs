@@ -85,7 +85,7 @@ impl<I: Index> Spine<I> {
     ) -> Result<Put<'p>, Error> {
         let (kind, key) = (content.kind, self.key(content.key));
         let near = if self.takes_hint(kind) { None } else { self.index.prefetch_to_write(participant, key) };
-        self.stripes.prefetch(key.hash);
+        self.common.stripes.prefetch(key.hash);
         let is_hot = self.is_hot(writers, participant, kind, key.hash);
         Ok(Put { key, near, hint: self.hint(kind, key, participant, is_hot)?, is_hot })
     }

@@ -82,7 +82,7 @@ pub(crate) fn recover<I: Index>(
         Holes::AreDamage => damaged_at(std::mem::take(&mut findings.damage))?,
         Holes::Salvaged => {}
         Holes::AreLost | Holes::AreAccepted => {
-            let participant = spine.epochs.register();
+            let participant = spine.common.epochs.register();
             findings.report.lost_keys = salvage::lost_keys(spine, &participant.pin(), &findings, holes)?;
             findings.report.lost = std::mem::take(&mut findings.damage);
         }
@@ -321,7 +321,7 @@ impl<I: Index> Spine<I> {
     /// a full pool, a run that dies soon after compaction took the last zone would otherwise leave no zone to
     /// the next.
     fn is_needless(&self, info: &SegmentInfo) -> Result<bool, Error> {
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let guard = participant.pin();
         // SAFETY: as in `scan_zone`.
         let Ok(mut scan) = (unsafe { self.heap.scan(info.zone) }) else { return Ok(false) };

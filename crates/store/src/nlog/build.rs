@@ -4,6 +4,7 @@ use super::NlogSpine;
 use super::cleaners::{self, Cleaning};
 use super::recovery;
 use crate::engine::NO_SALVAGE;
+use crate::engine::common::{Common, STRIPES};
 use crate::engine::site::{How, Opened, Site};
 use crate::points::checkpoint;
 use crate::points::{self, Core, Readers};
@@ -11,9 +12,6 @@ use crate::settings::files::{CLUSTERS_MAX, EntryForm, FileSettings};
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
-use crate::walk::STRIPES;
-use quipu_parts::commit::Stripes;
-use quipu_parts::epoch::Collector;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::nlog::{Files, NlogSettings};
 use quipu_parts::heap::segments::LogHeap;
@@ -89,12 +87,12 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, entry: EntryForm) -> N
     let heap = LogHeap::new(space.clone(), certifier, site.clock(), reserve_of(zones));
     let settings = NlogSettings { clusters }.fitted(zones, nodes);
     let files = Files::new(&heap, settings);
-    let epochs = Collector::new();
+    let common = Common::of(site);
     NlogSpine {
         cleaning: Cleaning::new(
             files.of(&heap),
             &heap,
-            &epochs,
+            &common,
             (cleaners, gc_threshold),
             site.options.wait_for_room,
         ),
@@ -102,9 +100,7 @@ fn spine<I: Imaged + BothWays>(site: &Site<'_>, index: I, entry: EntryForm) -> N
         core: Core {
             heap,
             index,
-            stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
-            epochs,
-            admission: Arc::default(),
+            common,
             sizes_in_words: true,
             verifies: options.verify_reads,
             cache: points::cache_of(site, true),

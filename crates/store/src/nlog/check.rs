@@ -27,7 +27,7 @@ pub(super) fn check<I: Index>(
     damage_of_space(space).into_iter().for_each(|what| complain(what, 0, 0));
     let zones = space.committed_zones();
     let (mut segments, mut records, mut named) = (0, 0, 0);
-    let participant = spine.epochs.register();
+    let participant = spine.common.epochs.register();
     let guard = participant.pin();
     for (number, zone) in zones.iter().enumerate() {
         let start = space.zone_offset(*zone);

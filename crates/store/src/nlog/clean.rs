@@ -105,7 +105,7 @@ impl<I: Index> NlogSpine<I> {
             {
                 return Ok(());
             }
-            batch.push(Live { entry, record, key, stripe: self.stripes.of(key.hash) });
+            batch.push(Live { entry, record, key, stripe: self.common.stripes.of(key.hash) });
             if batch.len() < BATCH {
                 return Ok(());
             }
@@ -209,7 +209,7 @@ impl<I: Index> NlogSpine<I> {
         let Live { entry, record, key, .. } = live;
         let (reference, taken) = (spot.reference(), spot.taken());
         let old = self.word_of(entry, record);
-        let mourner = self.admission.mourner();
+        let mourner = self.common.admission.mourner();
         match next {
             Next::Copy => {
                 let new = SizedReference::new(reference, record.header.record_len()).word();

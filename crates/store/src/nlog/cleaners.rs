@@ -9,11 +9,12 @@
 use super::clean::Demand;
 use super::{NlogSpine, Writer};
 use crate::background::{Bell, Job, Progress, Steps};
+use crate::engine::common::Common;
 use crate::types::error::Error;
 use crate::walk::cleaner;
 use crate::walk::room::{self, Room, Step};
 use quipu_medium::{MediumError, Node};
-use quipu_parts::epoch::{Collector, Participant};
+use quipu_parts::epoch::Participant;
 use quipu_parts::heap::nlog::Nlog;
 use quipu_parts::heap::segments::{Candidate, LogHeap, Use};
 use quipu_parts::index::{Imaged, Index};
@@ -85,19 +86,25 @@ impl Cleaning {
     pub(super) fn new(
         nlog: Nlog<'_>,
         heap: &LogHeap,
-        epochs: &Collector,
+        common: &Common,
         (each, threshold): (u32, u32),
         wait: u32,
     ) -> Cleaning {
         let nodes = heap.space().nodes();
-        let cleaner = |node: &Node| {
+        let cleaner = |(number, node): (usize, &Node)| {
             let writer = Writer::new(heap, nlog.number_of(Some(*node)));
-            let work = Work { participant: epochs.register(), writer, file: Vec::new() };
-            Cleaner { bell: Arc::default(), work: SpinLock::new(work) }
+            let work = Work { participant: common.epochs.register(), writer, file: Vec::new() };
+            let bell = if number == 0 { common.bell.clone() } else { Arc::default() };
+            Cleaner { bell, work: SpinLock::new(work) }
         };
         let victims = |node| Victims { node, ready: Waiting::default(), chosen: AtomicU32::new(0) };
         Cleaning {
-            cleaners: nodes.iter().flat_map(|node| (0..each).map(move |_| node)).map(cleaner).collect(),
+            cleaners: nodes
+                .iter()
+                .flat_map(|node| (0..each).map(move |_| node))
+                .enumerate()
+                .map(cleaner)
+                .collect(),
             nodes: nodes.iter().copied().map(victims).collect(),
             ripe: Waiting::default(),
             retired: AtomicU32::new(0),
@@ -133,11 +140,6 @@ impl Cleaning {
         // In the order in which a file passes through them, so that none is missed.
         let busy = self.busy.load(Ordering::Acquire);
         chosen + busy + self.retired.load(Ordering::Acquire)
-    }
-
-    /// The bell of the first cleaner.
-    pub(super) fn bell(&self) -> &Arc<Bell> {
-        &self.cleaners[0].bell
     }
 
     /// All cleaners: nobody cleans while they are held.

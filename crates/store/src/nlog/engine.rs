@@ -1,7 +1,8 @@
 //! A store of files as its handle sees it.
 
 use super::{NlogSpine, check};
-use crate::background::{Admission, Bell, Job};
+use crate::background::Job;
+use crate::engine::common::Common;
 use crate::engine::{Engine, InPlace};
 use crate::points::{self, checkpoint};
 use crate::types::error::Error;
@@ -12,7 +13,7 @@ use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Imaged;
-use quipu_parts::space::{CheckpointEntry, Space};
+use quipu_parts::space::CheckpointEntry;
 use smallbox::smallbox;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,25 +23,17 @@ impl<I: Imaged> Engine for NlogSpine<I> {
         smallbox!(points::Client::of(self, node))
     }
 
-    fn space(&self) -> &Space {
-        self.heap.space()
-    }
-
     fn clock(&self) -> &Clock {
         self.heap.clock()
     }
 
-    fn admission(&self) -> &Arc<Admission> {
-        &self.admission
+    fn common(&self) -> &Common {
+        &self.core.common
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
         let readers = points::reader_jobs(&self);
         self.cleaner_jobs().into_iter().chain(readers).collect()
-    }
-
-    fn clock_bell(&self) -> Option<Arc<Bell>> {
-        Some(self.cleaning.bell().clone())
     }
 
     fn limits(&self) -> (u64, u64) {
@@ -57,24 +50,15 @@ impl<I: Imaged> Engine for NlogSpine<I> {
     }
 
     fn stats(&self) -> Stats {
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let guard = participant.pin();
         let (space, index, bytes) = (self.heap.space(), self.index.stats(), self.heap.usage());
         let load = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         let goal = self.cleaning.room.low_water;
         let stats = Stats {
             records: self.index.len(&guard).unwrap_or_default(),
-            pool_bytes: self.region().len(),
-            zone_bytes: space.zone_size(),
-            zones: space.zone_count() as u64,
-            free_zones: space.free_zones() as u64,
-            spills: space.spills(),
-            reserve_zones: self.heap.reserve() as u64,
-            reserved_bytes: self.heap.reserve() as u64 * space.zone_size(),
             free_bytes: self.heap.zones_left(Use::Put) as u64 * space.zone_size(),
-            segments: u64::from(space.zone_count() - self.heap.reserve()),
             open_segments: self.heap.open_segments(),
-            segment_bytes: space.zone_size(),
             record_bytes: bytes.written,
             garbage_bytes: bytes.garbage,
             moved_bytes: load(&self.cleaning.moved),
@@ -85,7 +69,7 @@ impl<I: Imaged> Engine for NlogSpine<I> {
             index_bytes: index.bytes,
             index_splits: index.splits,
             index_records_read: index.records_read,
-            ..Stats::default()
+            ..self.common.stats(self.heap.reserve())
         };
         room::counted_in(self, self.with_reads(stats))
     }

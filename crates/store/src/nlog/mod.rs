@@ -91,12 +91,12 @@ impl<I: Index> NlogSpine<I> {
     fn own_session(&self, node: Option<Node>) -> NlogSession {
         let node = node.or_else(|| self.heap.space().node_here());
         let writer = Writer::new(&self.heap, self.nlog().number_of(node));
-        NlogSession { participant: self.epochs.register(), writer }
+        NlogSession { participant: self.common.epochs.register(), writer }
     }
 
     /// Locks the stripe of this number.
     #[inline]
     fn lock(&self, stripe: usize) -> StripeGuard<'_> {
-        self.stripes.lock(stripe, |_| unreachable!("no write of this walk is published late"))
+        self.common.stripes.lock(stripe, |_| unreachable!("no write of this walk is published late"))
     }
 }

@@ -2,14 +2,13 @@
 
 use super::NlogSpine;
 use super::clean::Demand;
-use crate::background::{Admission, Progress};
+use crate::background::Progress;
+use crate::engine::common::Common;
 use crate::types::error::Error;
 use crate::walk::room::{self, Cleans, Room, Step};
-use quipu_medium::{MediumError, Region};
-use quipu_parts::epoch::Holder;
+use quipu_medium::MediumError;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The least gain that a writer demands of cleaning a file, as a share of it.
@@ -34,12 +33,8 @@ impl<I: Index> Cleans for NlogSpine<I> {
         &self.cleaning.room
     }
 
-    fn region(&self) -> &Region {
-        self.core.region()
-    }
-
-    fn admission(&self) -> &Arc<Admission> {
-        &self.admission
+    fn common(&self) -> &Common {
+        &self.core.common
     }
 
     fn left(&self) -> u64 {
@@ -109,10 +104,6 @@ impl<I: Index> Cleans for NlogSpine<I> {
         self.nlog().is_closing()
     }
 
-    fn holder(&self) -> Option<Holder> {
-        self.epochs.oldest_holder(self.region().thread_number())
-    }
-
     fn shortage(&self, search: &mut Search) -> Error {
         self.heap.shortage(search.len, search.purpose).into()
     }
@@ -123,7 +114,7 @@ impl<I: Index> NlogSpine<I> {
     /// no lock.
     #[inline(always)]
     pub(super) fn relieve(&self) -> Result<(), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let left = u64::from(self.heap.zones_left(Use::Put));
         if left < self.cleaning.room.low_water { room::help(self, left) } else { Ok(()) }
     }
@@ -180,7 +171,7 @@ impl<I: Index> NlogSpine<I> {
 
     /// Cleans every file that has something to give back. Returns the files freed, and the bytes moved.
     pub(super) fn clean_all(&self) -> Result<(u64, u64), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let counts = || (self.freed(), self.cleaning.moved.load(Ordering::Relaxed));
         let before = counts();
         self.close_files(|| true);

@@ -228,7 +228,7 @@ impl<I: Index> NlogSpine<I> {
         let bytes = taken(len);
         let word = SizedReference::new(tagged(entry.reference, record.kind()), len).word();
         let key = self.key(record.key);
-        let _held = self.lock(self.stripes.of(key.hash));
+        let _held = self.lock(self.common.stripes.of(key.hash));
         if record.kind() == Kind::Tombstone {
             self.heap.note_garbage(shard, entry.reference, bytes);
         }
@@ -315,7 +315,7 @@ impl<I: Index> NlogSpine<I> {
     /// The copies that do not count since their originals do. If another record counts, the copy may be its
     /// parent: then it goes as all parents do.
     fn needless(&self, pairs: Vec<(Entry, Entry)>) -> Vec<Entry> {
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let guard = participant.pin();
         let counts = |original: &Entry| {
             let at = self.heap.resolve(original.reference);

@@ -54,8 +54,8 @@ impl<I: Index> NlogSpine<I> {
         let NlogSession { participant, writer } = session;
         let key = self.key(content.key);
         let near = self.index.prefetch_to_write(participant, key);
-        let stripe = self.stripes.of(key.hash);
-        self.stripes.prefetch(key.hash);
+        let stripe = self.common.stripes.of(key.hash);
+        self.common.stripes.prefetch(key.hash);
         let pinned = participant.pin();
         let guard = self.lock(stripe);
         let is_own = |word| self.named::<false>(&pinned, word, key.bytes).is_some();
@@ -97,8 +97,8 @@ impl<I: Index> NlogSpine<I> {
         let NlogSession { participant, writer } = session;
         let key = self.key(key);
         let near = self.index.prefetch_to_write(participant, key);
-        let stripe = self.stripes.of(key.hash);
-        self.stripes.prefetch(key.hash);
+        let stripe = self.common.stripes.of(key.hash);
+        self.common.stripes.prefetch(key.hash);
         let pinned = participant.pin();
         let guard = self.lock(stripe);
         let old = self.locate_near::<WHOLE>(&pinned, key, near)?;
@@ -141,7 +141,7 @@ impl<I: Index> NlogSpine<I> {
 
         let (new, bytes, begins_file) = (spot.reference(), spot.taken(), spot.begins_file());
         let is_old = |word| Some(word) == old;
-        let mourner = self.admission.mourner();
+        let mourner = self.common.admission.mourner();
         let published = if is_tombstone {
             self.index.take(pinned, key, near, is_old)
         } else {

@@ -236,7 +236,7 @@ impl<I: Index> Front for Hits<'_, I> {
 #[cold]
 fn fill<W: Points>(walk: &W, cache: &Cache, guard: &Guard<'_>, key: Key<'_>) {
     let core = walk.core();
-    let held = core.stripes.try_lock(core.stripes.of(key.hash));
+    let held = core.common.stripes.try_lock(core.common.stripes.of(key.hash));
     if held.is_none() && !twin!(CacheFilledUnlocked) {
         return;
     }

@@ -17,7 +17,7 @@ impl<I: Index> Core<I> {
         pin: impl Fn(&S) -> Guard<'_>,
         delete: impl Fn(&mut S, &[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let (mut cursor, mut keys, mut damage) = (I::Cursor::default(), Vec::new(), Vec::new());
         while self.next_keys((successors, &pin(session)), &mut cursor, &mut keys, &mut damage)? {
             for key in keys.drain(..) {

@@ -27,13 +27,11 @@ pub(crate) use each::Batch;
 pub(crate) use near::{Readers, reader_jobs};
 pub(crate) use read::Points;
 
-use crate::background::Admission;
+use crate::engine::common::Common;
 use crate::types::error::Error;
 use crate::walk::proof::drawn_end;
 use quipu_medium::Region;
 use quipu_parts::cache::Cache;
-use quipu_parts::commit::Stripes;
-use quipu_parts::epoch::Collector;
 use quipu_parts::heap::segments::LogHeap;
 use quipu_parts::heap::{Reference, SizedReference};
 use quipu_parts::index::{Index, Key, Records};
@@ -45,9 +43,7 @@ use std::sync::Arc;
 pub(crate) struct Core<I: Index> {
     pub(crate) heap: LogHeap,
     pub(crate) index: I,
-    pub(crate) stripes: Stripes,
-    pub(crate) epochs: Collector,
-    pub(crate) admission: Arc<Admission>,
+    pub(crate) common: Common,
     /// Whether garbage is counted by record. Words then tell the length of a record, if the index has room
     /// for it, and bits in DRAM tell which records are dead (PACMAN section 3.2).
     pub(crate) sizes_in_words: bool,

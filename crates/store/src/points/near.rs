@@ -175,7 +175,7 @@ impl<I: Index> Core<I> {
 
     /// The work of the threads, done by the caller on each of their nodes.
     fn read_in_their_place(&self, here: Node, groups: Vec<(&NodeReaders, Group)>) -> Vec<Answer> {
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let answer = |(readers, group): (&NodeReaders, Group)| {
             let _ = self.region().pin(readers.node);
             self.copy_group(&participant, &group)
@@ -229,7 +229,7 @@ pub(crate) fn reader_jobs<W: Points + Engine + 'static>(walk: &Arc<W>) -> Vec<Jo
     let job = |(node, thread): (Node, &Thread)| {
         let (queue, requests) = mpsc::sync_channel(WAITING);
         *thread.queue.lock() = Some(queue);
-        let (walk, participant, mut is_at_home) = (walk.clone(), walk.core().epochs.register(), false);
+        let (walk, participant, mut is_at_home) = (walk.clone(), walk.core().common.epochs.register(), false);
         let step = move || {
             if !std::mem::replace(&mut is_at_home, true) {
                 // Where the node has no processors, it reads from another one.

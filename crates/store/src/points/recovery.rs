@@ -37,7 +37,7 @@ impl<I: Index> Core<I> {
         let (done, all, failure) = (AtomicUsize::new(0), SpinLock::new(F::default()), SpinLock::new(None));
         let threads = threads.clamp(1, zones.len().max(1));
         background::in_parallel(threads, |thread| {
-            let participant = self.epochs.register();
+            let participant = self.common.epochs.register();
             let shard = self.heap.shard();
             let (before, after) = queues.split_at(thread % queues.len());
             for (node, zones_of_node, next) in after.iter().chain(before) {
@@ -87,7 +87,7 @@ impl<I: Index> Core<I> {
 
     /// Takes the tombstones that won out of the index: to readers a tombstone and absence are equal.
     pub(crate) fn drop_tombstones(&self) -> Result<(), Error> {
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let mut cursor = I::Cursor::default();
         let mut words = Vec::new();
         loop {

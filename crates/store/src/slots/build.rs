@@ -5,12 +5,12 @@
 
 use super::{SlotSpine, recovery};
 use crate::engine::NO_SALVAGE;
+use crate::engine::common::Common;
 use crate::engine::site::{How, Opened, Site};
 use crate::settings::slots::PoolSettings;
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
-use crate::walk::STRIPES;
 use crate::walk::hot::Hot;
 use crate::walk::in_pool;
 use quipu_parts::heap::Clock;
@@ -119,10 +119,15 @@ impl SlotParts {
         let (heap, damage) =
             SlotHeap::new(&neighbor, space.clone(), certifier, clock, settings.slots, self.reserve)?;
         let testing = &site.options.testing;
-        let stripes = testing.stripes.unwrap_or(STRIPES);
         let late = self.late && site.options.late;
         Ok((
-            SlotSpine::new(heap, index, stripes, Hot::settings(testing), (late, site.options.wait_for_room)),
+            SlotSpine::new(
+                Common::of(site),
+                heap,
+                index,
+                Hot::settings(testing),
+                (late, site.options.wait_for_room),
+            ),
             damage,
         ))
     }

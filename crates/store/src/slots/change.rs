@@ -18,9 +18,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     #[inline]
     pub(crate) fn remove(&self, session: &mut SlotSession, key: &[u8]) -> Result<bool, Error> {
         let hash = self.ask(key);
-        self.stripes.prefetch(hash);
+        self.common.stripes.prefetch(hash);
         self.check_key(key)?;
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         // A mark needs no room.
         if !REDUCED {
             let _stripe = self.lock(&session.participant, hash);
@@ -48,8 +48,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         change: &dyn Fn(u64) -> u64,
     ) -> Result<Option<u64>, Error> {
         let hash = self.ask(key);
-        self.stripes.prefetch(hash);
-        self.admission.admit()?;
+        self.common.stripes.prefetch(hash);
+        self.common.admission.admit()?;
         // Ahead of the lock, which waits for the change before to have reached the medium.
         if let Some(word) = self.index.candidate(&session.participant.pin(), hash) {
             self.heap.prefetch_to_change(Self::offset_of(word));

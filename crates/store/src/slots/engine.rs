@@ -3,7 +3,8 @@
 use super::SlotSpine;
 use super::client::SlotClient;
 use super::recovery;
-use crate::background::{Admission, Bell, Job};
+use crate::background::Job;
+use crate::engine::common::Common;
 use crate::engine::{Engine, InForce, InPlace};
 use crate::types::error::Error;
 use crate::types::reports::CheckReport;
@@ -14,7 +15,7 @@ use quipu_medium::Node;
 use quipu_parts::heap::Clock;
 use quipu_parts::index::Index;
 use quipu_parts::index::cceh::NodeMemory;
-use quipu_parts::space::{CheckpointEntry, Space};
+use quipu_parts::space::CheckpointEntry;
 use smallbox::smallbox;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,25 +25,16 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
         smallbox!(SlotClient::of(self, node))
     }
 
-    fn space(&self) -> &Space {
-        self.heap.space()
-    }
-
     fn clock(&self) -> &Clock {
         self.heap.clock()
     }
 
-    fn admission(&self) -> &Arc<Admission> {
-        &self.admission
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
-        let bell = self.reclaimer.bell.clone();
-        vec![cleaner(self, bell, Self::clean_ahead)]
-    }
-
-    fn clock_bell(&self) -> Option<Arc<Bell>> {
-        Some(self.reclaimer.bell.clone())
+        vec![cleaner(self.clone(), self.common.bell.clone(), Self::clean_ahead)]
     }
 
     fn limits(&self) -> (u64, u64) {
@@ -64,19 +56,13 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
 
     fn stats(&self) -> Stats {
         // A write or a read reports a failure.
-        let _ = self.settle_all(&self.epochs.register().pin());
-        let space = self.heap.space();
+        let _ = self.settle_all(&self.common.epochs.register().pin());
         let (usage, index) = (self.heap.usage(), self.index.stats());
         let used = usage.used_blocks * usage.block_bytes;
         let live = usage.live_bytes + usage.value_blocks * usage.block_bytes;
         let (freed, moved) = self.reclaimer.done();
         let stats = Stats {
             records: self.index.len(),
-            pool_bytes: self.region().len(),
-            zone_bytes: space.zone_size(),
-            zones: space.zone_count() as u64,
-            free_zones: space.free_zones() as u64,
-            spills: space.spills(),
             reserved_bytes: self.heap.reserve() * usage.block_bytes,
             free_bytes: self.heap.free_blocks() * usage.block_bytes,
             segments: usage.usable_blocks,
@@ -89,7 +75,7 @@ impl<M: NodeMemory, const REDUCED: bool> Engine for SlotSpine<M, REDUCED> {
             index_bytes: index.bytes,
             index_pm_bytes: index.pm_bytes,
             index_splits: index.splits,
-            ..Stats::default()
+            ..self.common.stats(0)
         };
         room::counted_in(self, stats)
     }

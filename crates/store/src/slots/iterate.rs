@@ -41,7 +41,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     /// Deletes every key that is present when this begins; as [`crate::Client::clear`].
     pub(crate) fn clear(&self, session: &mut SlotSession) -> Result<(), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let (mut cursor, mut entries, mut damage) = (Cursor::default(), Vec::new(), Vec::new());
         self.settle_all(&session.pin())?;
         loop {

@@ -115,7 +115,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let entry = lag.oldest();
         let Some(own) = entry.parked.take() else { return };
         // Another thread has published it or is about to, and may have parked a put of its own since.
-        let Some(taken) = self.stripes.take(own) else { return };
+        let Some(taken) = self.common.stripes.take(own) else { return };
         // A put that is parked here later has a higher number. So if the number is still ours, this put has
         // been parked all the time. A key that the index lacked then is still absent: reclamation only
         // replaces entries.
@@ -174,7 +174,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if !self.publishes_late() {
             return Ok(());
         }
-        self.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
+        self.common.stripes.settle(hash, |parked| self.publish_parked(guard, parked))
     }
 
     /// Publishes all parked puts.
@@ -182,7 +182,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if !self.publishes_late() {
             return Ok(());
         }
-        self.stripes.settle_all(|parked| self.publish_parked(guard, parked))
+        self.common.stripes.settle_all(|parked| self.publish_parked(guard, parked))
     }
 
     /// Publishes all parked puts of a client. It holds no page.
@@ -191,7 +191,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let guard = participant.pin();
         lag.catch_up(|entry| {
             if let Some(own) = entry.parked.take() {
-                self.stripes.finish(own.hash, |parked, _| self.publish_parked(&guard, parked));
+                self.common.stripes.finish(own.hash, |parked, _| self.publish_parked(&guard, parked));
             }
         });
     }
@@ -200,7 +200,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// the key. The caller holds no page, and may hold another key.
     #[cold]
     pub(super) fn publish_parked(&self, guard: &Guard<'_>, parked: Parked) {
-        let mourner = self.admission.mourner();
+        let mourner = self.common.admission.mourner();
         let mut record = Vec::new();
         let found = self.heap.read(Self::offset_of(parked.word), &mut record);
         // Without a legible key the search uses the hash alone; the next reader reports the damage.

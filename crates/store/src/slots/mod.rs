@@ -35,20 +35,19 @@ mod write;
 
 pub(crate) use build::SlotParts;
 
-use crate::background::Admission;
+use crate::engine::common::Common;
 use crate::types::error::Error;
 use crate::walk::hot::Hot;
 use late::Lag;
 use pacman::HotSide;
 use quipu_medium::{Node, Region};
-use quipu_parts::commit::{StripeGuard, Stripes};
-use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::commit::StripeGuard;
+use quipu_parts::epoch::{Guard, Participant};
 use quipu_parts::heap::Numbers;
 use quipu_parts::heap::slots::{Offset, Owner, SizedOffset, SlotHeap};
 use quipu_parts::index::cceh::{CcehIndex, NodeMemory};
 use quipu_parts::reclaim::hot::HotSetSettings;
 use reclaim::Reclaimer;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The parts of one open store of slots. With `REDUCED`, bits in DRAM tell which records are dead, not marks
@@ -56,10 +55,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct SlotSpine<M, const REDUCED: bool> {
     heap: SlotHeap,
     index: CcehIndex<M>,
-    stripes: Stripes,
-    epochs: Collector,
+    common: Common,
     reclaimer: Reclaimer,
-    admission: Arc<Admission>,
     /// The hot keys, if their records are kept apart.
     hot: Option<Hot>,
     has_begun: AtomicBool,
@@ -89,32 +86,18 @@ impl SlotSession {
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     pub(crate) fn new(
+        common: Common,
         heap: SlotHeap,
         index: CcehIndex<M>,
-        stripes: usize,
         hot_set: HotSetSettings,
         (publishes_late, wait_for_room): (bool, u32),
     ) -> SlotSpine<M, REDUCED> {
-        let epochs = Collector::new();
-        let reclaimer = Reclaimer::new(&heap, &epochs, wait_for_room);
-        let stripes = Stripes::new(stripes);
-        let hot = heap.settings().techniques.separate.then(|| Hot::new(hot_set, epochs.register()));
+        let reclaimer = Reclaimer::new(&heap, &common.epochs, wait_for_room);
+        let hot = heap.settings().techniques.separate.then(|| Hot::new(hot_set, common.epochs.register()));
         let has_begun = AtomicBool::new(false);
         let publishes_late = Self::may_publish_late(publishes_late);
-        let admission = Arc::default();
         let reads_at_once = M::MARK == 0 && heap.reads_at_once();
-        SlotSpine {
-            heap,
-            index,
-            stripes,
-            epochs,
-            reclaimer,
-            admission,
-            hot,
-            has_begun,
-            publishes_late,
-            reads_at_once,
-        }
+        SlotSpine { heap, index, common, reclaimer, hot, has_begun, publishes_late, reads_at_once }
     }
 
     pub(crate) fn region(&self) -> &Region {
@@ -123,7 +106,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
 
     fn own_session(&self, node: Option<Node>) -> SlotSession {
         SlotSession {
-            participant: self.epochs.register(),
+            participant: self.common.epochs.register(),
             owner: self.owner().near(node),
             hot: self.hot_side(node),
             numbers: Numbers::default(),
@@ -213,7 +196,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// readers.
     #[inline]
     fn lock(&self, participant: &Participant, hash: u64) -> StripeGuard<'_> {
-        self.stripes.lock(self.stripes.of(hash), |parked| self.publish_parked(&participant.pin(), parked))
+        self.common
+            .stripes
+            .lock(self.common.stripes.of(hash), |parked| self.publish_parked(&participant.pin(), parked))
     }
 }
 

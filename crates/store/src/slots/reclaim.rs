@@ -12,12 +12,12 @@
 //! waits for pages at most. A writer holds no key while it makes room.
 
 use super::{SlotSession, SlotSpine};
-use crate::background::{Admission, Bell, Progress};
+use crate::background::Progress;
+use crate::engine::common::Common;
 use crate::types::error::{Error, ErrorKind};
 use crate::walk::hot::Hot;
 use crate::walk::room::{self, Cleans, Room, Step};
-use quipu_medium::Region;
-use quipu_parts::epoch::{Collector, Guard, Holder, Participant};
+use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::slots::{
     Batch, FreedBlock, Moved, Owner, Reclaimed, SizedOffset, SlotError, SlotHeap,
 };
@@ -37,7 +37,6 @@ pub(super) struct Reclaimer {
     /// The number of free blocks when nothing could be gained. Until it changes, nobody tries ahead of need.
     fruitless: AtomicU64,
     pub(super) room: Room,
-    pub(super) bell: Arc<Bell>,
     freed: AtomicU64,
     pub(super) moved: AtomicU64,
     /// Steps being taken; the crash explorer sorts its states by it.
@@ -105,7 +104,6 @@ impl Reclaimer {
             retired: AtomicU64::new(0),
             fruitless: AtomicU64::new(u64::MAX),
             room: Room::new(LOW_WATER, wait),
-            bell: Arc::default(),
             freed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             busy: AtomicU64::new(0),
@@ -145,20 +143,12 @@ impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
         &self.reclaimer.room
     }
 
-    fn region(&self) -> &Region {
-        self.heap.region()
-    }
-
-    fn admission(&self) -> &Arc<Admission> {
-        &self.admission
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     fn left(&self) -> u64 {
         self.heap.free_blocks()
-    }
-
-    fn call(&self) -> bool {
-        self.reclaimer.bell.ring()
     }
 
     fn tend(&self) {
@@ -228,10 +218,6 @@ impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
         false
     }
 
-    fn holder(&self) -> Option<Holder> {
-        self.epochs.oldest_holder(self.region().thread_number())
-    }
-
     fn shortage(&self, search: &mut Search) -> Error {
         match search.wanted {
             Wanted::Blocks(blocks) => self.heap.shortage(blocks).into(),
@@ -247,9 +233,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// An error if writes are refused. Makes some room ahead of a write, if little is left.
     #[inline]
     pub(super) fn relieve(&self) -> Result<(), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         if self.index.wants_memory() {
-            self.reclaimer.bell.ring();
+            self.common.bell.ring();
         }
         let left = self.heap.free_blocks();
         if left < LOW_WATER { room::help(self, left) } else { Ok(()) }
@@ -367,7 +353,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         let turnover = self.turnover();
         // The reclaimable block may be this client's own.
         self.end(session);
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let steps = match wanted {
             Wanted::Blocks(_) => u64::MAX,
             Wanted::IndexZone => self.heap.blocks(),
@@ -379,9 +365,9 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to
     /// move.
     pub(super) fn reclaim_all(&self) -> Result<(u64, u64), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let before = self.reclaimer.done();
-        self.settle_all(&self.epochs.register().pin())?;
+        self.settle_all(&self.common.epochs.register().pin())?;
         // Each freed block has moved its records to another; so this ends.
         for _ in 0..self.heap.blocks() {
             if self.reclaim_some(self.heap.settings().reclaim_percent)? != Outcome::Done {
@@ -398,7 +384,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
     /// Frees the blocks that hold no record, so that the next open finds nothing to do. Nobody else uses the
     /// store.
     pub(super) fn free_empty(&self) -> Result<(), Error> {
-        self.settle_all(&self.epochs.register().pin())?;
+        self.settle_all(&self.common.epochs.register().pin())?;
         let mut work = self.reclaimer.work.lock();
         self.heap.leave(std::mem::replace(&mut work.cleaner, self.heap.cleaner(0)));
         self.heap.leave_last_resort();

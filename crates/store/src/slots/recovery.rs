@@ -134,7 +134,7 @@ pub(super) fn recover<M: NodeMemory, const REDUCED: bool>(
     // Nothing was changed until here.
     spine.heap.space().repair(&mut space);
     spine.settle_index(&mut findings)?;
-    let participant = spine.epochs.register();
+    let participant = spine.common.epochs.register();
     for (hash, word) in &findings.tombstones {
         spine.index.remove(&participant.pin(), *hash, *word);
     }
@@ -163,7 +163,7 @@ fn scan_all<M: NodeMemory, const REDUCED: bool>(
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let all = SpinLock::new(Findings::default());
     background::in_parallel(threads.clamp(1, blocks.div_ceil(PIECE).max(1) as usize), |_| {
-        let participant = spine.epochs.register();
+        let participant = spine.common.epochs.register();
         loop {
             let first = next.fetch_add(PIECE, Ordering::Relaxed);
             if first >= blocks {
@@ -225,7 +225,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if M::MARK == 0 {
             return Ok(());
         }
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let guard = participant.pin();
         let mut buffer = Vec::new();
         if self.index.retain(|_, _| true) != findings.named {
@@ -317,7 +317,7 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     spine: &SlotSpine<M, REDUCED>,
     progress: &dyn Fn(usize, usize),
 ) -> Result<CheckReport, Error> {
-    spine.settle_all(&spine.epochs.register().pin())?;
+    spine.settle_all(&spine.common.epochs.register().pin())?;
     spine.recycle_all();
     let space = spine.heap.space();
     let mut places = Vec::new();
@@ -328,7 +328,7 @@ pub(crate) fn check<M: NodeMemory, const REDUCED: bool>(
     if known != used {
         complain(format!("of {used} zones in use the heap and the index have {known}: the others leak"), 0);
     }
-    let participant = spine.epochs.register();
+    let participant = spine.common.epochs.register();
     let guard = participant.pin();
     let (mut records, mut unnamed) = (0, 0u64);
     let damage = spine.heap.verify(|found| {

@@ -25,7 +25,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         if !self.publishes_late() {
             self.index.prefetch_to_write(hash);
         }
-        self.stripes.prefetch(hash);
+        self.common.stripes.prefetch(hash);
         self.with_room(session, |session| {
             let stripe = self.lock(&session.participant, hash);
             self.write(session, &stripe, hash, key, value)
@@ -58,7 +58,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.check_key(key)?;
         let hash = self.hash(key);
         self.index.prefetch_to_write(hash);
-        self.stripes.prefetch(hash);
+        self.common.stripes.prefetch(hash);
         self.with_room(session, |session| {
             let stripe = self.lock(&session.participant, hash);
             let SlotSession { participant, buffer, .. } = &mut *session;
@@ -118,7 +118,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         // Without room the claim fails, and the caller publishes all parked puts to make some. So it comes
         // before the earlier put's key is held.
         let mut claim = self.heap.claim(owner, record)?;
-        let mourner = self.admission.mourner();
+        let mourner = self.common.admission.mourner();
         self.publish_oldest(&guard, lag, &mut earlier);
 
         // One fence covers the record and the mark of the earlier put's old record. The index line is for the

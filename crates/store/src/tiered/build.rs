@@ -10,6 +10,7 @@ use super::recovery;
 use super::rewrite::Rewriter;
 use super::table::Tables;
 use super::view::Gone;
+use crate::engine::common::Common;
 use crate::engine::site::{How, NewPool, Opened, Site};
 use crate::options::Merging;
 use crate::settings::image::refused;
@@ -17,11 +18,8 @@ use crate::settings::memtables::TieredSettings;
 use crate::types::design::Capabilities;
 use crate::types::error::Error;
 use crate::types::reports::RecoveryReport;
-use crate::walk::STRIPES;
 use crate::walk::room::Room;
-use quipu_parts::commit::Stripes;
 use quipu_parts::commit::ring::Grants;
-use quipu_parts::epoch::Collector;
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{ANCHOR_LEN, ChainHeap, ChainLog, ChainPools, MEMTABLE_LEN, SUBTABLE_LEN};
@@ -138,13 +136,13 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
             ));
         }
         let low_water = low_water(space.zone_count(), reserve, (forest.is_some(), testing.dump_at));
-        let (epochs, anchor) = (Collector::new(), recovery::anchor(&heap));
+        let (common, anchor) = (Common::of(&site), recovery::anchor(&heap));
         let (tables, anchor) = match site.how {
             How::Unrecovered => (
-                Tables::of_damaged(&heap, self.index, &epochs, &trees),
+                Tables::of_damaged(&heap, self.index, &common.epochs, &trees),
                 anchor.unwrap_or(Anchor::illegible(heap.certifier())),
             ),
-            _ => (Tables::new(&heap, self.index, found.indexes, &epochs)?, anchor?),
+            _ => (Tables::new(&heap, self.index, found.indexes, &common.epochs)?, anchor?),
         };
         let anchor = Arc::new(anchor);
         let pairing = forest.clone().map(|forest| {
@@ -157,15 +155,13 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
             tables,
             anchor,
             pairing,
-            stripes: Stripes::new(testing.stripes.unwrap_or(STRIPES)),
             snapshots: Snapshots::default(),
-            rewriter: Rewriter::new(&epochs),
-            dumper: Dumper::new(forest, site.options.recovery_threads, &epochs),
-            compactor: Compactor::new(&epochs),
+            rewriter: Rewriter::new(&common.epochs),
+            dumper: Dumper::new(forest, site.options.recovery_threads, &common.epochs),
+            compactor: Compactor::new(&common.epochs),
             gone: Gone::default(),
             merging,
-            epochs,
-            admission: Arc::default(),
+            common,
             reserve,
             room: Room::new(low_water.into(), site.options.wait_for_room)
                 .helped_below(u64::from(reserve) + 1),

@@ -30,7 +30,7 @@ pub(super) fn check<I: InOrder>(
     if known + tiers.log.spare_zones()?.len() != in_use {
         complain(format!("{in_use} zones are in use, and memtables have {known}: they leak"), 0, 0);
     }
-    let participant = tiers.epochs.register();
+    let participant = tiers.common.epochs.register();
     let (guard, mut records, mut live) = (participant.pin(), 0, 0u64);
     let (mut ranges, mut lost, mut forgotten) = (Vec::new(), Vec::new(), BTreeMap::new());
     for (nth, memtable) in memtables.iter().enumerate() {

@@ -112,7 +112,7 @@ impl<I: InOrder> Tiers<I> {
 
     /// Runs of the fullest first level.
     pub(super) fn most_unmerged(&self) -> u64 {
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let guard = participant.pin();
         let unmerged = |table: &Arc<Table<I>>| {
             table.view(&guard).levels.as_ref().map_or(0, |levels| levels.runs.stats().first_level)

@@ -153,7 +153,7 @@ impl<I: InOrder> Tiers<I> {
         let _alone = table.changing.lock();
         table.check()?;
         let begin = |boundary| {
-            let empty = Layer::new(boundary, (self.tables.index)(), &self.epochs);
+            let empty = Layer::new(boundary, (self.tables.index)(), &self.common.epochs);
             table.views.change(&guard, |view| {
                 view.frozen = view.stack();
                 (view.active, view.older) = (empty, Vec::new());
@@ -288,7 +288,7 @@ impl<I: InOrder> Tiers<I> {
             (0..=splitters.len()).map(|_| SpinLock::default()).collect();
         background::in_pieces(written.len(), |nth| {
             let from = nth.checked_sub(1).map_or(&[][..], |before| &splitters[before]);
-            let (end, participant) = (splitters.get(nth).map(Vec::as_slice), self.epochs.register());
+            let (end, participant) = (splitters.get(nth).map(Vec::as_slice), self.common.epochs.register());
             let mut source =
                 LayerSource::new((self, table, layer), &participant, from, end, (purge.clone(), is_last));
             let has_ranges = nth == 0 && !twin!(RangesNotDumped);
@@ -322,7 +322,7 @@ impl<I: InOrder> Tiers<I> {
         if self.dumper.threads <= 1 {
             return Ok(Vec::new());
         }
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let guard = participant.pin();
         table.check()?;
         let zones = self.zones_to_sample(&guard, table, numbers);
@@ -380,7 +380,7 @@ mod tests {
         (0..3000u32).for_each(|key| client.put(&key.to_be_bytes(), &[1; 200]).expect("room"));
         let session: &dyn Any = client.session();
         let tiers = &session.downcast_ref::<TieredClient<Masstree>>().expect("its client").tiers;
-        let participant = tiers.epochs.register();
+        let participant = tiers.common.epochs.register();
         let guard = participant.pin();
         let table = &tiers.tables.all()[0];
         let oldest = tiers.log.memtables()[0].clone();

@@ -5,7 +5,8 @@ use super::check;
 use super::checkpoint;
 use super::client::TieredClient;
 use super::salvage;
-use crate::background::{Admission, Bell, Job, Steps};
+use crate::background::{Job, Steps};
+use crate::engine::common::Common;
 use crate::engine::holder;
 use crate::engine::{Engine, InPlace};
 use crate::types::error::Error;
@@ -19,7 +20,7 @@ use quipu_parts::epoch::What;
 use quipu_parts::heap::Clock;
 use quipu_parts::heap::chain::Held;
 use quipu_parts::index::{Imaged, InOrder, Index};
-use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
+use quipu_parts::space::{CheckpointEntry, SpaceError};
 use quipu_parts::versions::Snapshot;
 use smallbox::smallbox;
 use std::sync::Arc;
@@ -30,20 +31,16 @@ impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
         smallbox!(TieredClient::of(self, table, node))
     }
 
-    fn space(&self) -> &Space {
-        self.log.heap().space()
-    }
-
     fn clock(&self) -> &Clock {
         self.log.heap().clock()
     }
 
-    fn admission(&self) -> &Arc<Admission> {
-        &self.admission
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     fn jobs(self: Arc<Self>) -> Vec<Job> {
-        let cleans = cleaner(self.clone(), self.rewriter.bell.clone(), Self::clean_ahead);
+        let cleans = cleaner(self.clone(), self.common.bell.clone(), Self::clean_ahead);
         if !self.dumper.is_there() {
             return vec![cleans];
         }
@@ -61,10 +58,6 @@ impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
             step: Box::new(move || compactor.compact_ahead()),
         };
         vec![cleans, dumps, merges]
-    }
-
-    fn clock_bell(&self) -> Option<Arc<Bell>> {
-        Some(self.rewriter.bell.clone())
     }
 
     fn limits(&self) -> (u64, u64) {
@@ -105,33 +98,24 @@ impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
     }
 
     fn stats(&self) -> Stats {
-        let (space, held) = (self.space(), self.held_by(|_| true));
+        let (space, held) = (&self.common.space, self.held_by(|_| true));
         let Held { bytes, tombstones, .. } = held;
         let (live, done) = (held.live().saturating_sub(tombstones), self.rewriter.done());
         let (zone, free) = (space.zone_size(), space.free_zones());
         let mut stats = Stats {
             records: live,
-            pool_bytes: self.region().len(),
-            zone_bytes: zone,
-            zones: space.zone_count().into(),
-            free_zones: free.into(),
-            spills: space.spills(),
-            reserve_zones: self.reserve.into(),
-            reserved_bytes: u64::from(self.reserve) * zone,
             free_bytes: u64::from(free.saturating_sub(self.reserve)) * zone,
-            segments: u64::from(space.zone_count().saturating_sub(self.reserve)),
             open_segments: self.log.memtables().iter().filter(|memtable| memtable.end().is_none()).count()
                 as u64,
-            segment_bytes: zone,
             record_bytes: bytes,
             garbage_bytes: bytes.saturating_sub(held.bytes_of(live)),
             tombstone_bytes: held.bytes_of(tombstones),
             moved_bytes: done.bytes,
             moved_records: done.records,
             freed_segments: done.zones,
-            ..Stats::default()
+            ..self.common.stats(self.reserve)
         };
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let guard = participant.pin();
         for table in self.tables.all() {
             let view = table.view(&guard);

@@ -42,13 +42,13 @@ impl<I: InOrder> Tiers<I> {
         if self.merging == Merging::Direct {
             return;
         }
-        let layer = Layer::new(memtable - 1, (self.tables.index)(), &self.epochs);
+        let layer = Layer::new(memtable - 1, (self.tables.index)(), &self.common.epochs);
         table.views.change(guard, |view| {
             let below = std::mem::replace(&mut view.active, layer);
             view.older.insert(0, below);
         });
         // The memtable before the one that is being filled has ended.
-        self.rewriter.bell.ring_now();
+        self.common.bell.ring_now();
     }
 
     /// Merges some keys of a layer whose memtables have ended. `false` if there is none.

@@ -101,7 +101,7 @@ impl<I: InOrder> Tiers<I> {
     /// Opens the levels of all tables, and removes those of tables that have been dropped. All items up to
     /// the cut count, and no other.
     pub(super) fn open_levels(&self, cut: u64) -> Result<(), Error> {
-        let (tables, participant) = (self.tables.all(), self.epochs.register());
+        let (tables, participant) = (self.tables.all(), self.common.epochs.register());
         let Some(forest) = &self.dumper.forest else { return Ok(()) };
         for table in tables.iter().filter(|table| table.subtable.flushed != 0) {
             let name = &table.subtable.name;

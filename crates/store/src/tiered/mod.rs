@@ -49,7 +49,7 @@ mod write;
 pub(crate) use build::{TieredParts, capabilities, object_pools, settings};
 pub use checkpoint::checkpoint_tables;
 
-use crate::background::Admission;
+use crate::engine::common::Common;
 use crate::options::{Granted, Merging};
 use crate::types::error::Error;
 use crate::walk::room::Room;
@@ -57,8 +57,8 @@ use compact::Compactor;
 use dump::Dumper;
 use pairing::Pairing;
 use quipu_medium::{Node, Region};
-use quipu_parts::commit::{StripeGuard, Stripes};
-use quipu_parts::epoch::{Collector, Guard, Participant};
+use quipu_parts::commit::StripeGuard;
+use quipu_parts::epoch::{Guard, Participant};
 use quipu_parts::heap::Reference;
 use quipu_parts::heap::chain::anchor::Anchor;
 use quipu_parts::heap::chain::{CHUNK_HEADER, ChainLog, Item, RECORD_HEADER};
@@ -77,15 +77,13 @@ pub(crate) struct Tiers<I: InOrder> {
     anchor: Arc<Anchor>,
     /// `None` in a store without levels.
     pairing: Option<Arc<Pairing>>,
-    stripes: Stripes,
-    epochs: Collector,
+    common: Common,
     snapshots: Snapshots,
     rewriter: Rewriter,
     dumper: Dumper,
     gone: Gone<I>,
     merging: Merging,
     compactor: Compactor,
-    admission: Arc<Admission>,
     /// Zones that puts leave free.
     reserve: u32,
     room: Room,
@@ -118,7 +116,7 @@ struct Writer {
 impl<I: InOrder> Drop for Tiers<I> {
     fn drop(&mut self) {
         // Views wait there for readers to leave. They hold layers, and these the collector.
-        self.epochs.register().collect();
+        self.common.epochs.register().collect();
     }
 }
 
@@ -131,7 +129,7 @@ impl<I: InOrder> Tiers<I> {
     }
 
     fn own_session(&self, table: Arc<Table<I>>, node: Option<Node>) -> Session<I> {
-        Session { participant: self.epochs.register(), table, writer: Writer::default(), node }
+        Session { participant: self.common.epochs.register(), table, writer: Writer::default(), node }
     }
 
     /// Ends a session.
@@ -175,17 +173,17 @@ impl<I: InOrder> Tiers<I> {
     /// Locks the stripe of a hash.
     #[inline]
     fn lock(&self, hash: u64) -> StripeGuard<'_> {
-        self.lock_stripe(self.stripes.of(hash))
+        self.lock_stripe(self.common.stripes.of(hash))
     }
 
     #[inline]
     fn lock_stripe(&self, stripe: usize) -> StripeGuard<'_> {
-        self.stripes.lock(stripe, |_| unreachable!("this walk parks nothing"))
+        self.common.stripes.lock(stripe, |_| unreachable!("this walk parks nothing"))
     }
 
     /// Locks the stripes of these hashes, in rising order, each once.
     fn lock_all(&self, hashes: impl Iterator<Item = u64>) -> Vec<StripeGuard<'_>> {
-        let mut stripes: Vec<usize> = hashes.map(|hash| self.stripes.of(hash)).collect();
+        let mut stripes: Vec<usize> = hashes.map(|hash| self.common.stripes.of(hash)).collect();
         stripes.sort_unstable();
         stripes.dedup();
         stripes.into_iter().map(|stripe| self.lock_stripe(stripe)).collect()

@@ -101,7 +101,7 @@ pub(super) struct Sweep {
 impl<I: InOrder> Tiers<I> {
     /// Deletes the keys from `from` on and below `to`, which is empty for no end.
     pub(super) fn delete_range(&self, session: &mut Session<I>, from: &[u8], to: &[u8]) -> Result<(), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         if let Some(longest) = [from, to].into_iter().find(|key| key.len() as u64 > self.key_limit() + 1) {
             return Err(Error::KeyTooLarge { len: longest.len() as u64, limit: self.key_limit() });
         }
@@ -123,12 +123,12 @@ impl<I: InOrder> Tiers<I> {
             writer.item.clear();
             writer.item.chunk(table.number).push_range(from, to);
             let stripes: Vec<_> =
-                (0..tiers.stripes.count()).map(|stripe| tiers.lock_stripe(stripe)).collect();
+                (0..tiers.common.stripes.count()).map(|stripe| tiers.lock_stripe(stripe)).collect();
             let last = tiers.write(&guard, (&[table], Near::default()), writer, (Purpose::Delete, *node))?;
             drop(stripes);
             tiers.acknowledge(last)
         })?;
-        if self.rewriter.bell.ring_now() { Ok(()) } else { self.sweep_all() }
+        if self.common.bell.ring_now() { Ok(()) } else { self.sweep_all() }
     }
 
     /// Sweeps all range tombstones of this moment.

@@ -124,7 +124,7 @@ impl<I: InOrder> Tiers<I> {
         let (next, done, records) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicU64::new(0));
         let (failure, ranges) = (SpinLock::new(None), SpinLock::new(Vec::new()));
         background::in_parallel(threads.clamp(1, memtables.len().max(1)), |_| {
-            let (participant, mut retired) = (self.epochs.register(), Retired::default());
+            let (participant, mut retired) = (self.common.epochs.register(), Retired::default());
             while let Some(memtable) = memtables.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let named = |table: &&Arc<Table<I>>| table.subtable.created == memtable.subtable();
                 let table = tables.iter().find(named).expect("recovery releases the others");
@@ -142,7 +142,7 @@ impl<I: InOrder> Tiers<I> {
         if let Some(error) = failure.lock().take() {
             return Err(error);
         }
-        let (ranges, participant) = (std::mem::take(&mut *ranges.lock()), self.epochs.register());
+        let (ranges, participant) = (std::mem::take(&mut *ranges.lock()), self.common.epochs.register());
         for table in &tables {
             let own = ranges.iter().filter(|(id, _)| *id == table.subtable.created);
             let mut own: Vec<RangeTombstone> = own.map(|(_, range)| range.clone()).collect();

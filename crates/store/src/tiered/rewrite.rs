@@ -26,7 +26,6 @@ use super::table::Table;
 use super::view::View;
 use super::write::{Near, Purpose};
 use super::{Tiers, Writer};
-use crate::background::Bell;
 use crate::options::Merging;
 use crate::types::error::Error;
 use crate::walk::room;
@@ -49,9 +48,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Records that are written anew as one item.
 const BATCH: usize = 64;
 
-/// An item of copies takes at most one part in so many of a zone, unless it is one record. So the end of a
-/// zone, where the next one does not fit, is no larger.
-const ENDS: u64 = 8;
+/// An item of copies takes at most one part in so many of a zone, unless it is one record.
+const ITEMS: u64 = 4;
 
 /// The rewriting of a store.
 pub(super) struct Rewriter {
@@ -66,7 +64,6 @@ pub(super) struct Rewriter {
     pub(super) delays_sweep: AtomicBool,
     /// Whether snapshots keep tombstones of a memtable that is the oldest of its table.
     keeps_tombstones: AtomicBool,
-    pub(super) bell: Arc<Bell>,
     /// Free zones at which a writer found nothing to rewrite; `u64::MAX` if it found something.
     pub(super) nothing_at: AtomicU64,
     moved_bytes: AtomicU64,
@@ -142,7 +139,6 @@ impl Rewriter {
             held: held_count,
             delays_sweep: AtomicBool::new(false),
             keeps_tombstones: AtomicBool::new(false),
-            bell: Arc::default(),
             nothing_at: AtomicU64::new(u64::MAX),
             moved_bytes: AtomicU64::new(0),
             moved_records: AtomicU64::new(0),
@@ -346,9 +342,11 @@ impl<I: InOrder> Tiers<I> {
         let held = heap.usage().of_all(zones, heap.space().expiry_time());
         let hides_nothing = if is_oldest { held.tombstones } else { 0 };
         let stays = held.records.saturating_sub(held.dead.max(held.expired) + hides_nothing);
-        // Copies share headers and last lines, and leave a little at the ends of zones.
-        let packed = held.bytes_of(stays) + stays.div_ceil(BATCH as u64) * (CHUNK_HEADER + LINE);
-        let packed = packed + packed / ENDS;
+        // Copies share headers and last lines. At the end of a zone is less than a record and its header.
+        let item = (held.bytes_of(BATCH as u64)).clamp(1, zone_size / ITEMS);
+        let packed = held.bytes_of(stays);
+        let packed = packed + (packed.div_ceil(item) + packed / zone_size) * (CHUNK_HEADER + LINE / 2);
+        let packed = packed + packed / zone_size * held.bytes_of(1);
         if stays > 0 && packed > u64::from(heap.space().free_zones()) * zone_size {
             return None;
         }
@@ -386,9 +384,8 @@ impl<I: InOrder> Tiers<I> {
         let stripes = self.lock_all(records.iter().map(|record| self.key(record.key).hash));
         writer.item.clear();
         self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);
-        let longest = self.log.heap().space().zone_size() / ENDS;
         let oldest = writer.horizon.snapshots.first().copied();
-        let (mut may_go, mut bytes, mut copies) = (true, 0, Vec::new());
+        let (mut may_go, mut bytes, mut copies, mut room) = (true, 0, Vec::new(), 0);
         let is_released_anyway = twin!(NeededReleased);
         for record in &records {
             let is_here = |version: &Version| version.reference.with_tag(0) == record.reference;
@@ -396,9 +393,7 @@ impl<I: InOrder> Tiers<I> {
             if record.kind == Kind::Range {
                 if !is_oldest && !was_held && !twin!(RangeDroppedEarly) {
                     let content = Content { kind: Kind::Range, ..Content::value(record.key, record.value) };
-                    if !writer.item.is_empty() && writer.item.len() + record.len > longest {
-                        self.move_item(guard, table, writer)?;
-                    }
+                    self.make_room_for_copy(guard, table, writer, (record.len, &mut room))?;
                     writer.item.chunk(table.number).push_copy(&content, record.version);
                 }
                 continue;
@@ -431,9 +426,7 @@ impl<I: InOrder> Tiers<I> {
                     true => Content::tombstone(record.key),
                     false => Content { expires: record.expires, ..Content::value(record.key, record.value) },
                 };
-                if !writer.item.is_empty() && writer.item.len() + record.len > longest {
-                    self.move_item(guard, table, writer)?;
-                }
+                self.make_room_for_copy(guard, table, writer, (record.len, &mut room))?;
                 writer.item.chunk(table.number).push_copy(&content, record.version);
                 bytes += record.len;
                 copies.push(record);
@@ -457,6 +450,26 @@ impl<I: InOrder> Tiers<I> {
     }
 
     /// Writes the copies that the writer has, and waits until they are visible.
+    /// Writes the item of copies before one more record, if it would be longer than this room. A new item has
+    /// the room that is left in the zone, so that copies fill zones to their ends.
+    fn make_room_for_copy(
+        &self,
+        guard: &Guard<'_>,
+        table: &Arc<Table<I>>,
+        writer: &mut Writer,
+        (len, room): (u64, &mut u64),
+    ) -> Result<(), Error> {
+        let len = len.next_multiple_of(LINE);
+        if !writer.item.is_empty() && writer.item.len() + len > *room {
+            self.move_item(guard, table, writer)?;
+        }
+        if writer.item.is_empty() {
+            let (longest, left) = (self.common.space.zone_size() / ITEMS, self.log.left(table.number)?);
+            *room = if left >= CHUNK_HEADER + len { longest.min(left) } else { longest };
+        }
+        Ok(())
+    }
+
     fn move_item(&self, guard: &Guard<'_>, table: &Arc<Table<I>>, writer: &mut Writer) -> Result<(), Error> {
         let last = self.write(guard, (&[table], Near::default()), writer, (Purpose::Move, None))?;
         writer.item.clear();

@@ -4,11 +4,12 @@
 use super::rewrite::Demand;
 use super::write::Purpose;
 use super::{Session, Tiers, Writer};
-use crate::background::{Admission, Progress};
+use crate::background::Progress;
+use crate::engine::common::Common;
 use crate::options::Merging;
 use crate::types::error::{Error, ErrorKind};
 use crate::walk::room::{self, Cleans, Room, Step};
-use quipu_medium::{MediumError, Region};
+use quipu_medium::MediumError;
 use quipu_parts::epoch::Holder;
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::InOrder;
@@ -16,8 +17,10 @@ use quipu_parts::runs::Compact;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A writer that finds no room rewrites a memtable that gives back one part in so many.
+/// A writer that finds no room rewrites a memtable that gives back one part in so many, and at last in so
+/// many.
 const LEAST: u64 = 32;
+const LEAST_AT_LAST: u64 = 256;
 /// Ahead of need, one that gives back one part in so many.
 const LEAST_AHEAD: u64 = 4;
 /// If there are levels: a dump gives all back, and writes each record once more, to a slower place.
@@ -31,6 +34,8 @@ pub(crate) struct Search {
     /// The [turnover](Cleans::turnover) when it began.
     turnover: u64,
     has_sealed: bool,
+    /// One part in so many of a memtable must be given back, if there are no dumps.
+    least: u64,
     /// The disk of the levels is full.
     dump_failed: Option<Error>,
     /// On a full disk: the free zones when this began, and whether a step was taken since. One that is given
@@ -60,20 +65,12 @@ impl<I: InOrder> Cleans for Tiers<I> {
         &self.room
     }
 
-    fn region(&self) -> &Region {
-        self.log.heap().region()
-    }
-
-    fn admission(&self) -> &Arc<Admission> {
-        &self.admission
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     fn left(&self) -> u64 {
         self.log.heap().space().free_zones().into()
-    }
-
-    fn call(&self) -> bool {
-        self.rewriter.bell.ring()
     }
 
     fn tend(&self) {
@@ -102,7 +99,7 @@ impl<I: InOrder> Cleans for Tiers<I> {
 
     fn step(&self, search: &mut Search) -> Result<Step, Error> {
         let is_before_dumps = self.dumper.is_there() && search.storage.is_none();
-        let least = if is_before_dumps { LEAST_BEFORE_DUMPS } else { LEAST };
+        let least = if is_before_dumps { LEAST_BEFORE_DUMPS } else { search.least };
         // A dump needs no room.
         let stepped = self.rewrite_some(&Demand { least, numbers: 0..search.older_than });
         let stepped = stepped.or_else(|error| room(error).map(|()| Step::Nothing))?;
@@ -127,11 +124,11 @@ impl<I: InOrder> Cleans for Tiers<I> {
     }
 
     fn widen(&self, search: &mut Search) -> Result<bool, Error> {
-        if std::mem::replace(&mut search.has_sealed, true) {
-            return Ok(false);
+        if !std::mem::replace(&mut search.has_sealed, true) {
+            self.seal_superseded()?;
+            return Ok(true);
         }
-        self.seal_superseded()?;
-        Ok(true)
+        Ok(std::mem::replace(&mut search.least, LEAST_AT_LAST) != LEAST_AT_LAST)
     }
 
     fn renew(&self, search: &mut Search) -> Result<(), Error> {
@@ -161,11 +158,11 @@ impl<I: InOrder> Cleans for Tiers<I> {
 
     fn holder(&self) -> Option<Holder> {
         let of_snapshots = || self.snapshots.oldest_holder();
-        if self.rewriter.waits() { self.epochs.oldest_holder(self.thread()) } else { of_snapshots() }
+        if self.rewriter.waits() { self.common.epochs.oldest_holder(self.thread()) } else { of_snapshots() }
     }
 
     fn oldest_holder(&self) -> Option<Holder> {
-        let pinned = self.epochs.oldest_holder(self.thread());
+        let pinned = self.common.epochs.oldest_holder(self.thread());
         pinned.into_iter().chain(self.snapshots.oldest_holder()).min_by_key(|holder| holder.since)
     }
 
@@ -219,7 +216,7 @@ impl<I: InOrder> Tiers<I> {
     /// no lock.
     #[inline(always)]
     pub(super) fn relieve(&self, session: &mut Session<I>) -> Result<(), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let left = self.log.heap().space().free_zones();
         if u64::from(left) < self.room.low_water {
             self.relieve_some(left, &mut session.writer);
@@ -278,7 +275,7 @@ impl<I: InOrder> Tiers<I> {
         drop(dumping);
         self.release_all_ripe();
         self.dumper.pace.unmerged(self.most_unmerged());
-        self.compactor.bell.ring();
+        self.common.bell.ring();
         Ok(Dumped::Some)
     }
 
@@ -341,6 +338,7 @@ impl<I: InOrder> Tiers<I> {
                 older_than,
                 turnover,
                 has_sealed: false,
+                least: LEAST,
                 dump_failed: None,
                 storage: None,
             });
@@ -369,7 +367,7 @@ impl<I: InOrder> Tiers<I> {
     /// Rewrites every memtable of now that gives anything back. Returns the zones freed, and the bytes
     /// moved.
     pub(super) fn rewrite_all(&self) -> Result<(u64, u64), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let before = self.rewriter.done();
         // Where the levels have no room, rewriting makes some in the pool all the same.
         let full = match self.dump_further() {

@@ -35,7 +35,7 @@ pub(super) fn salvage<I: InOrder + Imaged>(
     let (heap, tables) = (tiers.log.heap(), tiers.tables.all());
     let by_number: BTreeMap<u64, _> = tables.iter().map(|table| (table.subtable.created, table)).collect();
     let known: Vec<_> = tables.iter().map(|table| table.subtable.clone()).collect();
-    let participant = tiers.epochs.register();
+    let participant = tiers.common.epochs.register();
     let (guard, mut retired, mut ranges) = (participant.pin(), Retired::default(), BTreeMap::new());
     let each = |subtable: u64, record: RecordFound<'_>| {
         if record.kind == Kind::Range {

@@ -212,7 +212,7 @@ impl<I: InOrder> Tiers<I> {
 
     /// Deletes every key that is present when this begins; as [`crate::Client::clear`].
     pub(super) fn clear(&self, session: &mut Session<I>) -> Result<(), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let (mut from, mut damage) = (Vec::new(), Vec::new());
         loop {
             // Keys are copied, so that nothing is pinned while a delete waits for room.

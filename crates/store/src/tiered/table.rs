@@ -168,7 +168,7 @@ impl<I: InOrder> Tables<I> {
 impl<I: InOrder> Tiers<I> {
     /// Creates a table. Durable when this returns.
     pub(super) fn create_table(&self, name: &str) -> Result<Handle, Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let _alone = self.tables.changing.lock();
         if self.tables.named(name).is_some() {
             return Err(Error::TableExists { name: name.into() });
@@ -188,7 +188,7 @@ impl<I: InOrder> Tiers<I> {
     /// Drops a table, with all that it holds: durably when this returns, and a crash before leaves all of it
     /// or nothing.
     pub(super) fn drop_table(&self, id: TableId) -> Result<(), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let _alone = self.tables.changing.lock();
         let table = self.tables.of(id)?;
         if table.subtable.name == DEFAULT {

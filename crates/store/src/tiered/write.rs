@@ -74,7 +74,7 @@ impl<I: InOrder> Tiers<I> {
         self.with_room(session, &Cell::new(purpose), |tiers, session| {
             let Session { participant, table, writer, node } = session;
             let guard = participant.pin();
-            tiers.stripes.prefetch(key.hash);
+            tiers.common.stripes.prefetch(key.hash);
             let near = Near::to_write(&guard, table.view(&guard), key);
             writer.item.clear();
             writer.item.chunk(table.number).push(content);
@@ -99,7 +99,7 @@ impl<I: InOrder> Tiers<I> {
         self.with_room(session, &purpose, |tiers, session| {
             let Session { participant, table, writer, node } = session;
             let guard = participant.pin();
-            tiers.stripes.prefetch(key.hash);
+            tiers.common.stripes.prefetch(key.hash);
             let near = Near::to_write(&guard, table.view(&guard), key);
             let stripe = tiers.lock(key.hash);
             let (number, found) = tiers.newest(&guard, table, key, near)?;
@@ -249,7 +249,7 @@ impl<I: InOrder> Tiers<I> {
         self.snapshots.horizon(|| self.log.visible(), horizon);
         let supply = Supply { node, leave: self.leaves(purpose) };
         // A panic behind the grant leaves a hole in the order.
-        let mourner = self.admission.mourner();
+        let mourner = self.common.admission.mourner();
         let publish = |written: &Written<'_>| {
             assert!(!twin!(PublicationPanics), "a twin of this store");
             let table = tables.iter().find(|table| table.number == written.table).expect("one of the item's");

@@ -13,10 +13,6 @@ use crate::engine::Engine;
 use quipu_parts::sync::Waiter;
 use std::sync::Arc;
 
-/// Stripes of key locks: enough that writers of different keys seldom meet, few enough to stay in the L2
-/// cache.
-pub(crate) const STRIPES: usize = 4096;
-
 /// Lets other threads of a simulation reach the gap that a broken store leaves.
 pub(crate) fn let_others_on() {
     let mut others = Waiter::default();
@@ -31,7 +27,7 @@ pub(crate) fn cleaner<W: Engine + 'static>(
     mut clean: impl FnMut(&W) -> Progress + Send + 'static,
 ) -> Job {
     let step = move || {
-        walk.clock().raise_ahead(walk.space());
+        walk.clock().raise_ahead(&walk.common().space);
         clean(&walk)
     };
     Job { name: "quipu-cleaner", steps: Steps::Brief, bell, step: Box::new(step) }

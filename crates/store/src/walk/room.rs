@@ -18,7 +18,8 @@
 //! seen by the later one.
 
 use super::patience::Patience;
-use crate::background::{Admission, Progress};
+use crate::background::Progress;
+use crate::engine::common::Common;
 use crate::engine::holder;
 use crate::types::error::{Error, ErrorKind};
 use crate::types::holder::{Holder, Holding};
@@ -26,7 +27,6 @@ use crate::types::stats::{StallCounts, Stats};
 use quipu_medium::{MediumError, Region};
 use quipu_parts::{epoch, twin};
 use std::cell::Cell;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Share of the zones, as a divisor, that cleaners leave free before they rest. It is as small as keeps
@@ -87,15 +87,15 @@ pub(crate) trait Cleans {
 
     fn room(&self) -> &Room;
 
-    fn region(&self) -> &Region;
-
-    fn admission(&self) -> &Arc<Admission>;
+    fn common(&self) -> &Common;
 
     /// Zones or blocks that puts may take.
     fn left(&self) -> u64;
 
     /// Calls the cleaners; whether one hears it.
-    fn call(&self) -> bool;
+    fn call(&self) -> bool {
+        self.common().bell.ring()
+    }
 
     /// The work of a cleaner beside cleaning, for a writer where there is none.
     fn tend(&self) {}
@@ -134,7 +134,10 @@ pub(crate) trait Cleans {
     fn others_work(&self, search: &Self::Search) -> bool;
 
     /// The holder that keeps what was cleaned from being free.
-    fn holder(&self) -> Option<epoch::Holder>;
+    fn holder(&self) -> Option<epoch::Holder> {
+        let common = self.common();
+        common.epochs.oldest_holder(common.region().thread_number())
+    }
 
     /// The holder that has held anything for the longest time.
     fn oldest_holder(&self) -> Option<epoch::Holder> {
@@ -190,7 +193,7 @@ pub(crate) fn make_room<W: Cleans>(
     turnover: u64,
     error: Error,
 ) -> Result<(), Error> {
-    walk.room().stalls.waiting(walk.region(), || search_for_room(walk, search, turnover, error))
+    walk.room().stalls.waiting(walk.common().region(), || search_for_room(walk, search, turnover, error))
 }
 
 fn search_for_room<W: Cleans>(
@@ -199,10 +202,10 @@ fn search_for_room<W: Cleans>(
     mut turnover: u64,
     error: Error,
 ) -> Result<(), Error> {
-    let mut patience = Patience::new(walk.region(), walk.room().wait);
+    let mut patience = Patience::new(walk.common().region(), walk.room().wait);
     let mut progress = walk.progress();
     loop {
-        walk.admission().admit()?;
+        walk.common().admission.admit()?;
         if walk.has_room(search) {
             return Ok(());
         }
@@ -216,7 +219,7 @@ fn search_for_room<W: Cleans>(
             Step::Nothing => false,
             Step::ByAnother => {
                 // This thread would take its processor.
-                walk.region().pause(BY_ANOTHER);
+                walk.common().region().pause(BY_ANOTHER);
                 let before = std::mem::replace(&mut progress, walk.progress());
                 if progress != before {
                     patience.renew();
@@ -239,7 +242,7 @@ fn search_for_room<W: Cleans>(
             return refuse(walk, search, error, &patience, HeldBy::Nobody);
         }
         // This thread cannot drop what it holds; others that end a step have had their turns.
-        let is_own = waits && patience.is_long() && holder::is_own(walk.region(), walk.holder());
+        let is_own = waits && patience.is_long() && holder::is_own(walk.common().region(), walk.holder());
         if is_own || !patience.lasts() {
             let held = if waits { HeldBy::Readers } else { HeldBy::Writers };
             return refuse(walk, search, error, &patience, held);
@@ -278,7 +281,7 @@ fn refuse<W: Cleans>(
     };
     Err(match walk.shortage(search) {
         Error::PoolFull { wanted, free, .. } => {
-            let holder = Box::new(Holder::seen(walk.region(), holder, what));
+            let holder = Box::new(Holder::seen(walk.common().region(), holder, what));
             Error::RoomHeld { wanted, free, waited: Duration::from_millis(patience.waited()), holder }
         }
         error => error,
@@ -291,7 +294,7 @@ pub(crate) fn clean_all<W: Cleans>(
     walk: &W,
     mut step: impl FnMut() -> Result<Step, Error>,
 ) -> Result<(), Error> {
-    let mut patience = Patience::new(walk.region(), COMPACTION_WAITS);
+    let mut patience = Patience::new(walk.common().region(), COMPACTION_WAITS);
     loop {
         let freed = walk.freed();
         match step() {
@@ -325,7 +328,7 @@ fn stand_still(region: &Region) {
 
 /// These statistics, with the delays of writers, and with those who keep room back.
 pub(crate) fn counted_in<W: Cleans>(walk: &W, stats: Stats) -> Stats {
-    let held = |holder: epoch::Holder| walk.region().ticks().saturating_sub(holder.since);
+    let held = |holder: epoch::Holder| walk.common().region().ticks().saturating_sub(holder.since);
     let oldest_hold_ms = walk.oldest_holder().map_or(0, held);
     Stats { oldest_hold_ms, ..walk.room().stalls.counted_in(stats) }
 }

@@ -113,6 +113,16 @@ impl ChainLog {
         Ok(self.ring.turn()?.last())
     }
 
+    /// Bytes that are left in the zone that takes the writes of a table; 0 if there is none yet.
+    ///
+    /// # Errors
+    /// If the ring is poisoned.
+    pub fn left(&self, table: usize) -> Result<u64, Poisoned> {
+        let mut turn = self.ring.turn()?;
+        let open = turn.state().0.get(table).and_then(Option::as_ref);
+        Ok(open.and_then(|open| open.tail.as_ref()).map_or(0, Tail::left))
+    }
+
     /// Lets a subtable take writes, as number `table` of this run. Nothing is written yet.
     ///
     /// # Errors

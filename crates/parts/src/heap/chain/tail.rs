@@ -80,6 +80,11 @@ impl Tail {
         self.next + len <= self.active.zone_size() || self.is_ready()
     }
 
+    /// Bytes behind the last chunk in its zone.
+    pub fn left(&self) -> u64 {
+        self.active.zone_size() - self.next
+    }
+
     /// Whether something is ready for when the zone is full.
     #[inline]
     pub fn is_ready(&self) -> bool {

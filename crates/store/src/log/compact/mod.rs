@@ -33,7 +33,6 @@ mod step;
 
 use super::durable::Surveying;
 use super::{Spine, Writer};
-use crate::background::Bell;
 use crate::walk::room::Room;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::segments::{Candidate, LogHeap, Position};
@@ -89,7 +88,6 @@ pub(crate) struct Compactor {
     /// Zones of these large values.
     retired_zones: AtomicU32,
     pub(super) room: Room,
-    pub(super) bell: Arc<Bell>,
     /// Steps being taken; the crash explorer sorts its states by it.
     busy: AtomicU32,
     freed: AtomicU64,
@@ -167,7 +165,6 @@ impl Compactor {
             retired: AtomicU32::new(0),
             retired_zones: AtomicU32::new(0),
             room: Room::of_zones(heap.space().zone_count(), wait),
-            bell: Arc::default(),
             busy: AtomicU32::new(0),
             freed: AtomicU64::new(0),
             given_back: AtomicU64::new(0),

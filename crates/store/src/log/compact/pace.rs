@@ -1,18 +1,17 @@
 //! The pace of compaction: for writers that find little room or none, and on request.
 
 use super::{Demand, Worker};
-use crate::background::{Admission, Progress};
+use crate::background::Progress;
+use crate::engine::common::Common;
 use crate::log::Spine;
 use crate::points::Points;
 use crate::types::error::Error;
 use crate::walk::hot::Hot;
 use crate::walk::room::{self, Cleans, Room, Step};
-use quipu_medium::{MediumError, Region};
-use quipu_parts::epoch::Holder;
+use quipu_medium::MediumError;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::Index;
 use quipu_parts::sync::SpinGuard;
-use std::sync::Arc;
 
 /// The least gain that a writer demands of cleaning a segment, as a share of it. It bounds write
 /// amplification: each written record is copied at most this often.
@@ -62,20 +61,12 @@ impl<I: Index> Cleans for Spine<I> {
         &self.compactor.room
     }
 
-    fn region(&self) -> &Region {
-        self.core.region()
-    }
-
-    fn admission(&self) -> &Arc<Admission> {
-        &self.admission
+    fn common(&self) -> &Common {
+        &self.core.common
     }
 
     fn left(&self) -> u64 {
         self.heap.zones_left(Use::Put).into()
-    }
-
-    fn call(&self) -> bool {
-        self.compactor.bell.ring()
     }
 
     fn tend(&self) {
@@ -166,10 +157,6 @@ impl<I: Index> Cleans for Spine<I> {
         !search.is_out_of_reach && (self.heap.lends() || self.compactor.has_begun())
     }
 
-    fn holder(&self) -> Option<Holder> {
-        self.epochs.oldest_holder(self.region().thread_number())
-    }
-
     fn shortage(&self, search: &mut Search) -> Error {
         let bytes = search.len + u64::from(search.zones) * self.heap.space().zone_size();
         self.heap.shortage(bytes, search.purpose).into()
@@ -181,7 +168,7 @@ impl<I: Index> Spine<I> {
     /// no lock.
     #[inline(always)]
     pub(in crate::log) fn relieve(&self) -> Result<(), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         let left = u64::from(self.heap.zones_left(Use::Put));
         if left < self.compactor.room.low_water { room::help(self, left) } else { Ok(()) }
     }
@@ -233,7 +220,7 @@ impl<I: Index> Spine<I> {
     }
 
     fn publish_all_parked(&self) -> Result<(), Error> {
-        Ok(self.settle_all(&self.epochs.register().pin())?)
+        Ok(self.settle_all(&self.common.epochs.register().pin())?)
     }
 
     /// Whether the zones that a large value wants are out of reach even if every segment held live records
@@ -286,8 +273,8 @@ impl<I: Index> Spine<I> {
         }
         let guard = workers[0].participant.pin();
         self.heap.revoke(|| {
-            for stripe in 0..self.stripes.count() {
-                drop(self.stripes.lock(stripe, |parked| self.publish_parked(&guard, parked)));
+            for stripe in 0..self.common.stripes.count() {
+                drop(self.common.stripes.lock(stripe, |parked| self.publish_parked(&guard, parked)));
             }
         });
         true
@@ -322,7 +309,7 @@ impl<I: Index> Spine<I> {
     /// Cleans every segment that was opened before this call and has something to give back, except open ones
     /// where the [revocation](Spine::revoke) spares them. Returns the segments freed, and the bytes moved.
     pub(crate) fn clean_all(&self) -> Result<(u64, u64), Error> {
-        self.admission.admit()?;
+        self.common.admission.admit()?;
         self.tend();
         let before = {
             let mut workers = self.all_workers();

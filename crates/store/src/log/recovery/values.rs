@@ -31,7 +31,7 @@ pub(super) struct FoundHead {
 impl<I: Index> Spine<I> {
     /// Judges every head and every zone of a value, once all records have been seen.
     pub(super) fn judge_values(&self, findings: &mut Findings) -> Result<(), Error> {
-        let participant = self.epochs.register();
+        let participant = self.common.epochs.register();
         let guard = participant.pin();
         let mut is_named = vec![false; self.heap.space().zone_count() as usize];
         let mut name = |zone: ZoneId| {

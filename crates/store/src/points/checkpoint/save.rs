@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 pub(crate) fn save<I: Imaged>(core: &Core<I>) -> Option<CheckpointEntry> {
     let space = core.heap.space();
     let states = core.heap.states()?;
-    let participant = core.epochs.register();
+    let participant = core.common.epochs.register();
     let guard = participant.pin();
     let image = core.index.image(&guard)?;
     let entries: Vec<SegmentEntry> = states.iter().map(SegmentEntry::new).collect();

@@ -14,7 +14,7 @@ use zerocopy::IntoBytes;
 /// Writes a checkpoint of a store without users, whose memtables have ended, and returns its name for the
 /// superblock: durably, or that of none.
 pub(in crate::tiered) fn save<I: InOrder + Imaged>(tiers: &Tiers<I>) -> Result<CheckpointEntry, Error> {
-    let (none, participant) = (CheckpointEntry::default(), tiers.epochs.register());
+    let (none, participant) = (CheckpointEntry::default(), tiers.common.epochs.register());
     let is_frozen = |table: &Arc<Table<I>>| !table.view(&participant.pin()).frozen.is_empty();
     if tiers.tables.all().iter().any(is_frozen) {
         return Ok(none);
