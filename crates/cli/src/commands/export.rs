@@ -19,15 +19,14 @@ use std::time::Instant;
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu export animals.pool animals.txt
-  quipu export animals.pool - | gzip > animals.txt.gz
+  quipu export animals.pool animals.jsonl
+  quipu export animals.pool - | gzip > animals.jsonl.gz
   quipu export small.pool - | quipu import larger.pool -
   quipu export animals.pool - --form tsv | cut -f 1
-  quipu export animals.pool animals.jsonl --form jsonl
-  quipu export herds.pool andes.txt --table andes  # of a pool with tables, one of them
+  quipu export herds.pool andes.jsonl --table andes  # of a pool with tables, one of them
 
 Exit code 1 if the pool is damaged, or if opening it after a crash did not find all records: then the file has the \
-records that prove themselves, and in the form quipu it says in its last line that it is incomplete.
+records that prove themselves, and in the form jsonl it says in its last line that it is incomplete.
 
 Fields of the JSON object: pool, file, form, tables (the names of those that the file names), records, bytes, checksum (as in the last line of the file; of the whole \
 file where the form has none), without_expiry (records that expire, where the form cannot say so), seconds, complete, \

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Bar, counted};
 use crate::pool;
 use crate::transfer::{
-    self, DebianReader, ImportCause, ImportError, Imported, JsonlReader, Records, TextReader, TsvReader,
+    self, DebianReader, ImportCause, ImportError, Imported, JsonlReader, Records, TsvReader,
 };
 use clap::ValueEnum;
 use quipu::{Error, Store};
@@ -21,15 +21,15 @@ const BUFFER: usize = 256 << 10;
 
 const EXAMPLES: &str = "\
 Examples:
-  quipu import animals.pool animals.txt
-  zcat animals.txt.gz | quipu import animals.pool -
+  quipu import animals.pool animals.jsonl
+  zcat animals.jsonl.gz | quipu import animals.pool -
   printf 'llama\\twool\\n' | quipu import animals.pool - --form tsv
-  quipu import animals.pool animals.jsonl --form jsonl
   quipu import packages.pool /var/lib/dpkg/status --form debian --key Package
-  quipu import herds.pool herds.txt --table andes  # of a file with tables, one of them
+  quipu import herds.pool herds.jsonl --table andes  # of a file with tables, one of them
 
 Fields of the JSON object: pool, file, form, records, replaced (records whose key was in the pool, or earlier in \
-the file; null if some are on levels, where nobody counts keys), bytes, seconds, created (the names of tables that were missing), passed_over (records of other tables).";
+the file; null if some are on levels, where nobody counts keys), bytes, seconds, created (the names of tables that were missing), passed_over (records of other tables), proved (whether the file \
+proved itself whole).";
 
 /// Put all records of a file into a pool.
 ///
@@ -46,7 +46,7 @@ pub struct Args {
     /// The file; `-` is standard input.
     file: PathBuf,
     /// The form of the file.
-    #[arg(long, value_enum, default_value_t = Form::Quipu)]
+    #[arg(long, value_enum, default_value_t = Form::Jsonl)]
     form: Form,
     /// With `--form debian`: the fields that make the key, with colons between.
     #[arg(
@@ -66,13 +66,10 @@ pub struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Form {
-    /// The form that `quipu export` writes by default.
-    #[value(alias = "text")]
-    Quipu,
+    /// A JSON object a line. The last one proves an export; a file of another program needs none.
+    Jsonl,
     /// Key, tab and value, escaped as `quipu export --form tsv` does.
     Tsv,
-    /// A JSON object a line, with key and value, and perhaps expires.
-    Jsonl,
     /// The package index of a Debian installation, of which every stanza becomes a record.
     Debian,
 }
@@ -117,9 +114,8 @@ impl Args {
         let bar = Bar::bytes("importing", input.len);
         let progress = |bytes| bar.reached(bytes);
         let mut records: Box<dyn Records> = match self.form {
-            Form::Quipu => Box::new(TextReader::new(input.reader, key + value)),
-            Form::Tsv => Box::new(TsvReader::new(input.reader, key + value)),
             Form::Jsonl => Box::new(JsonlReader::new(input.reader, key + value)),
+            Form::Tsv => Box::new(TsvReader::new(input.reader, key + value)),
             Form::Debian => Box::new(DebianReader::new(input.reader, value, self.key.clone())),
         };
         let imported = transfer::import(store, self.table.as_deref(), &mut *records, &progress);
@@ -148,7 +144,7 @@ impl Args {
     }
 
     fn report(&self, imported: &Imported, replaced: Option<u64>, seconds: f64) -> Result<(), Failure> {
-        let Imported { records, bytes, ref created, passed_over } = *imported;
+        let Imported { records, bytes, ref created, passed_over, proved } = *imported;
         if self.json {
             return output::json_line(&json!({
                 "pool": self.pool.path.to_string_lossy(),
@@ -160,7 +156,14 @@ impl Args {
                 "seconds": seconds,
                 "created": created,
                 "passed_over": passed_over,
+                "proved": proved,
             }));
+        }
+        if matches!(self.form, Form::Jsonl) && !proved {
+            let file = self.file.display();
+            output::aside(format!(
+                "{file} has no first and last line that prove it whole, as an export has; compare the number of records with its source"
+            ));
         }
         let said = |number: u64, text: String| if number > 0 { text } else { String::new() };
         let replaced = replaced.unwrap_or(0);

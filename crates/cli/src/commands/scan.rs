@@ -24,10 +24,10 @@ expires (milliseconds since 1970, if it does), table (unless it is default).";
 
 /// Print records in the order of their keys, or against it.
 ///
-/// Each record is a line: the key, a tab and the value, escaped as in an export (docs/EXPORT.md). Keys are
-/// ordered by their bytes. Only designs that keep keys in their order can do this, or that do it on request,
-/// as quipu does; `quipu designs` says which, and `quipu export` sorts those of any other. On request, all
-/// records are looked at first. Every record is proved before it is printed; if one
+/// Each record is a line: the key, a tab and the value, escaped as in an export of the form tsv
+/// (docs/EXPORT.md). Keys are ordered by their bytes. Only designs that keep keys in their order can do this,
+/// or that do it on request, as quipu does; `quipu designs` says which, and `quipu export` sorts those of any
+/// other. On request, all records are looked at first. Every record is proved before it is printed; if one
 /// does not prove itself, the others are printed and the exit code is 1.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

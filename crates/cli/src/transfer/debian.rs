@@ -18,15 +18,14 @@ use twox_hash::XxHash3_128;
 pub struct DebianReader<R> {
     lines: Lines<R>,
     fields: Vec<String>,
-    longest: usize,
+    longest: u64,
     seen: HashSet<u128>,
 }
 
 impl<R: BufRead> DebianReader<R> {
     /// A reader of stanzas of at most `longest` bytes, whose keys are made of these fields.
     pub fn new(input: R, longest: u64, fields: Vec<String>) -> DebianReader<R> {
-        let longest = usize::try_from(longest).unwrap_or(usize::MAX);
-        DebianReader { lines: Lines::new(input, longest), fields, longest, seen: HashSet::new() }
+        DebianReader { lines: Lines::new(input, longest, 1, 0), fields, longest, seen: HashSet::new() }
     }
 }
 
@@ -44,12 +43,13 @@ impl<R: BufRead> Records for DebianReader<R> {
                 }
                 break;
             }
-            if value.len() + text.len() > self.longest {
-                return Err(FormError::TooLong { line, limit: self.longest });
+            if (value.len() + text.len()) as u64 > self.longest {
+                return Err(FormError::too_long(line, self.longest));
             }
             let indented = matches!(text, [b' ' | b'\t', ..]) && !value.is_empty();
             if !indented && name_and_rest(text).is_none() {
-                return Err(FormError::NoField(line));
+                let what = "is neither a field with a colon nor indented; is this a Debian package index, uncompressed?";
+                return Err(FormError::at(line, what));
             }
             if value.is_empty() {
                 first = line;
@@ -63,12 +63,14 @@ impl<R: BufRead> Records for DebianReader<R> {
             if i > 0 {
                 key.push(b':');
             }
-            let missing = || FormError::FieldMissing { line: first, field: field.clone() };
-            key.extend_from_slice(field_of(value, field).ok_or_else(missing)?);
+            let missing = || format!("begins a stanza without a field {field}; name others with --key");
+            let found = field_of(value, field).ok_or_else(|| FormError::at(first, missing()))?;
+            key.extend_from_slice(found);
         }
         // By a hash of 128 bits, since the keys of a file need not fit into memory.
         if !self.seen.insert(XxHash3_128::oneshot(key)) {
-            return Err(FormError::KeyTwice { line: first, key: key.escape_ascii().to_string() });
+            let what = format!("begins another stanza with the key {}", key.escape_ascii());
+            return Err(FormError::at(first, format!("{what}; name more fields with --key")));
         }
         Ok(Some(first))
     }

@@ -2,15 +2,13 @@
 
 use super::error::ExportError;
 use super::tables::{DEFAULT, tables_of, told};
-use super::write::{Form, Writer, Written};
+use super::write::{Form, Writer};
 use quipu::{Client, DamagedPlace, Error, Expiry, Snapshot, Store, Table};
 use std::io::Write;
 use std::ops::Bound;
 
-/// Values asked for at once, or records between two reports of progress, and bytes of text after which they
-/// are written.
-const EXPORT_KEYS: usize = 256;
-const EXPORT_BYTES: usize = 1 << 20;
+/// Records between two reports of progress.
+const STEP: u64 = 256;
 
 /// The result of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +17,7 @@ pub struct Exported {
     pub records: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// The checksum in the last line, or of the whole file where the form has no such line.
+    /// The checksum in the last line, or of the whole file in the form `tsv`, which has no such line.
     pub checksum: u64,
     /// Records that expire and of which the file does not say so, since its form has no place for the time.
     pub without_expiry: u64,
@@ -75,7 +73,8 @@ pub fn export(
         }
         _ => of_client(&store.client(), &mut writer, &mut damage, progress)?,
     }
-    let Written { records, bytes, checksum, without_expiry, .. } = writer.finish(damage.is_empty())?;
+    let checksum = writer.finish(damage.is_empty())?;
+    let Writer { records, bytes, without_expiry, .. } = writer;
     Ok(Exported { records, bytes, checksum, without_expiry, tables: names, damage })
 }
 
@@ -96,38 +95,19 @@ fn of_tables(
     for table in &tables {
         writer.begin(table.name());
         let client = store.client().on(table)?;
-        of_snapshot(&client, snapshot, writer, damage, &mut || {
+        let guard = client.pin_at(snapshot)?;
+        for record in guard.range(Bound::Unbounded, Bound::Unbounded)? {
+            let Some((key, value)) = proved(record, damage)? else { continue };
+            // None if it has expired since the walk came to it.
+            let Some(expiry) = proved(guard.expiry(&key), damage)?.flatten() else { continue };
+            writer.record(&key, &value, expiry.time())?;
             done += 1;
-            if done % EXPORT_KEYS as u64 == 0 {
+            if done % STEP == 0 {
                 progress(done, total);
             }
-        })?;
+        }
     }
     progress(total, total);
-    Ok(())
-}
-
-/// Writes the table of a client as it was at a snapshot. `step` hears of each record.
-fn of_snapshot(
-    client: &Client,
-    snapshot: &Snapshot,
-    writer: &mut Writer<impl Write>,
-    damage: &mut Vec<DamagedPlace>,
-    step: &mut dyn FnMut(),
-) -> Result<(), ExportError> {
-    // The snapshot keeps all that it shows, so a pin takes nothing more while the text is written.
-    let guard = client.pin_at(snapshot)?;
-    for record in guard.range(Bound::Unbounded, Bound::Unbounded)? {
-        let Some((key, value)) = proved(record, damage)? else { continue };
-        // None if it has expired since the walk came to it.
-        let Some(expiry) = proved(guard.expiry(&key), damage)?.flatten() else { continue };
-        writer.record(&key, &value, expiry.time());
-        if writer.pending() > EXPORT_BYTES {
-            writer.drain()?;
-        }
-        step();
-    }
-    writer.drain()?;
     Ok(())
 }
 
@@ -138,39 +118,24 @@ fn of_client(
     damage: &mut Vec<DamagedPlace>,
     progress: &dyn Fn(u64, u64),
 ) -> Result<(), ExportError> {
-    let keys = Keys::of(client, damage)?;
-    let total = keys.places.len() as u64;
-    for (turn, places) in keys.places.chunks(EXPORT_KEYS).enumerate() {
-        let mut wanted: Vec<&[u8]> = places.iter().map(|place| keys.at(*place)).collect();
-        let mut expiries = Vec::with_capacity(wanted.len());
-        for key in &wanted {
-            expiries.push(proved(client.expiry(key), damage)?);
+    let guard = client.pin();
+    let mut pairs = guard.iter();
+    let mut keys: Vec<Box<[u8]>> = pairs.by_ref().map(|(key, _)| key.into()).collect();
+    proved(pairs.ended(), damage)?;
+    drop(guard);
+    keys.sort_unstable();
+    let total = keys.len() as u64;
+    for (done, key) in (1..).zip(&keys) {
+        // First the time: a value that is there afterwards has this one.
+        let expiry = client.expiry(key);
+        let read = expiry.and_then(|expiry| Ok(client.get(key)?.map(|value| (value, expiry))));
+        // A key that is gone by now was deleted by another client, or has expired.
+        if let Some((value, expiry)) = proved(read, damage)?.flatten() {
+            writer.record(key, &value, expiry.and_then(Expiry::time))?;
         }
-        let mut is_proved = expiries.iter().map(Option::is_some);
-        wanted.retain(|_| is_proved.next() == Some(true));
-        let expiries: Vec<_> =
-            expiries.into_iter().flatten().map(|expiry| expiry.and_then(Expiry::time)).collect();
-        let (mut done, mut written) = (0, Ok(()));
-        // Those before the damaged key of a call have been told.
-        while done < wanted.len() {
-            let begun = done;
-            let read = client.get_many(&wanted[begun..], |i, value| {
-                done = begun + i + 1;
-                // A key that is gone by now was deleted by another client.
-                if let (Ok(()), Some(value)) = (&written, value) {
-                    writer.record(wanted[begun + i], value, expiries[begun + i]);
-                    if writer.pending() > EXPORT_BYTES {
-                        written = writer.drain();
-                    }
-                }
-            });
-            if proved(read, damage)?.is_none() {
-                done += 1;
-            }
+        if done % STEP == 0 || done == total {
+            progress(done, total);
         }
-        written?;
-        writer.drain()?;
-        progress(((turn + 1) * EXPORT_KEYS) as u64, total);
     }
     Ok(())
 }
@@ -183,34 +148,5 @@ pub fn proved<T>(answer: Result<T, Error>, damage: &mut Vec<DamagedPlace>) -> Re
             Ok(None)
         }
         answer => answer.map(Some),
-    }
-}
-
-/// All keys of a store, in order. They stand one behind the other in one buffer: 16 bytes a key beside its
-/// own.
-struct Keys {
-    bytes: Vec<u8>,
-    places: Vec<(usize, usize)>,
-}
-
-impl Keys {
-    /// All of them but the damaged ones, which are noted, or why they cannot be told.
-    fn of(client: &Client, damage: &mut Vec<DamagedPlace>) -> Result<Keys, Error> {
-        let mut keys = Keys { bytes: Vec::new(), places: Vec::new() };
-        let guard = client.pin();
-        let mut pairs = guard.iter();
-        for (key, _) in pairs.by_ref() {
-            let start = keys.bytes.len();
-            keys.bytes.extend_from_slice(&key);
-            keys.places.push((start, keys.bytes.len()));
-        }
-        proved(pairs.ended(), damage)?;
-        let bytes = &keys.bytes;
-        keys.places.sort_unstable_by_key(|(start, end)| &bytes[*start..*end]);
-        Ok(keys)
-    }
-
-    fn at(&self, (start, end): (usize, usize)) -> &[u8] {
-        &self.bytes[start..end]
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Records;
 use super::error::{ImportCause, ImportError};
-use super::tables::Targets;
+use super::tables::{Targets, not_there};
 use quipu::{Client, Store};
 
 /// Records and bytes after which a batch is put, whichever is reached first.
@@ -20,6 +20,8 @@ pub struct Imported {
     pub created: Vec<String>,
     /// Records of tables that were not asked for.
     pub passed_over: u64,
+    /// Whether the file has proved that nothing of it is missing or changed.
+    pub proved: bool,
 }
 
 /// Puts all records of a file, in their order; of several with one key the last remains. `progress` hears the
@@ -40,17 +42,18 @@ pub fn import(
 ) -> Result<Imported, ImportError> {
     let (mut imported, mut passed_over) = (0, 0);
     let failed = |imported, cause: ImportCause| ImportError { imported, cause };
-    let mut into = Targets::of(store, only).map_err(|error| failed(0, error.into()))?;
+    let mut into = Targets::of(store, only);
     let mut batch = Batch::default();
-    let listed = records.tables().map_err(|error| failed(0, ImportCause::Form(error)))?.to_vec();
-    into.expect(&listed).map_err(|cause| failed(0, cause))?;
     let (mut key, mut value) = (Vec::new(), Vec::new());
+    let mut next = records.next(&mut key, &mut value);
+    if next.is_ok() {
+        into.expect(records.tables()).map_err(|cause| failed(0, cause))?;
+    }
     loop {
-        let next = records.next(&mut key, &mut value);
         let ended = !matches!(next, Ok(Some(_)));
         let turns = !ended && into.turns_at(records.table());
         if ended || turns || batch.is_full() {
-            if let Some(client) = into.client() {
+            if let Some(client) = &mut into.client {
                 batch.put(client, &mut imported)?;
             }
             progress(records.bytes());
@@ -59,19 +62,20 @@ pub fn import(
         if turns {
             into.turn_to(records.table()).map_err(|cause| failed(imported, cause))?;
         }
-        match into.client() {
+        match into.client {
             Some(_) => batch.add((&key, &value), records.expires(), line),
             None => passed_over += 1,
         }
+        next = records.next(&mut key, &mut value);
     }
     if let Some(only) = only
-        && listed.is_empty()
+        && records.tables().is_empty()
         && (imported, passed_over > 0) == (0, true)
     {
-        let found = format!("{passed_over} records of other tables");
-        return Err(failed(0, ImportCause::NotThere { table: only.to_owned(), found }));
+        return Err(failed(0, not_there(only, &format!("{passed_over} records of other tables"))));
     }
-    Ok(Imported { records: imported, bytes: records.bytes(), created: into.into_created(), passed_over })
+    let (bytes, proved) = (records.bytes(), records.is_proved());
+    Ok(Imported { records: imported, bytes, created: into.created, passed_over, proved })
 }
 
 /// Records that are put together, one behind the other in one buffer: so a few long ones among many short

@@ -12,15 +12,17 @@ pub const MARK: &[u8] = "\u{feff}".as_bytes();
 /// Reads lines.
 pub struct Lines<R> {
     input: R,
-    longest: usize,
+    longest: u64,
     buffer: Vec<u8>,
     number: u64,
     bytes: u64,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of `input`, none of them longer than `longest` bytes.
-    pub fn new(input: R, longest: usize) -> Lines<R> {
+    /// The lines of `input`, for records of at most `longest` bytes, each of which takes up to `escaped`; and
+    /// `margin` bytes of a line beside.
+    pub fn new(input: R, longest: u64, escaped: u64, margin: usize) -> Lines<R> {
+        let longest = longest.saturating_mul(escaped).saturating_add(margin as u64);
         Lines { input, longest, buffer: Vec::new(), number: 0, bytes: 0 }
     }
 
@@ -28,14 +30,14 @@ impl<R: BufRead> Lines<R> {
     pub fn next(&mut self) -> Result<Option<&[u8]>, FormError> {
         self.buffer.clear();
         let most = self.longest.saturating_add(1);
-        let read = (&mut self.input).take(most as u64).read_until(b'\n', &mut self.buffer)?;
+        let read = (&mut self.input).take(most).read_until(b'\n', &mut self.buffer)? as u64;
         if read == 0 {
             return Ok(None);
         }
         self.number += 1;
-        self.bytes += read as u64;
+        self.bytes += read;
         if read == most {
-            return Err(FormError::TooLong { line: self.number, limit: self.longest });
+            return Err(FormError::too_long(self.number, self.longest));
         }
         Ok(Some(&self.buffer))
     }

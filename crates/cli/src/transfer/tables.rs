@@ -1,8 +1,7 @@
 //! The tables of a pool, by the names that a file has for them.
 
 use super::error::ImportCause;
-use quipu::{Client, Error, Store, Table};
-use std::collections::BTreeMap;
+use quipu::{Client, Design, Error, Store, Table};
 
 /// Bytes of a table's name at most.
 const NAME_MAX: usize = 128;
@@ -37,40 +36,37 @@ pub(super) fn told(names: &[String]) -> String {
     }
 }
 
+/// The refusal of a file that does not have the table that is asked for, and has these.
+pub(super) fn not_there(table: &str, found: &str) -> ImportCause {
+    ImportCause::Tables(format!("no table {table:?}, only {found}; choose another with --table"))
+}
+
 /// The way of the records of a file into the tables of a pool. A table that is missing is created when its
 /// turn comes.
 pub(super) struct Targets<'s> {
     store: &'s Store,
     /// The only table that is asked for.
     only: Option<&'s str>,
-    /// The tables of the pool, if its design has any.
-    known: Option<BTreeMap<String, Table>>,
-    created: Vec<String>,
+    /// The tables that were created.
+    pub(super) created: Vec<String>,
     /// The name that the file has for the table whose turn it is; the outer `None` at the beginning.
     turn: Option<Option<String>>,
     /// For that table, unless its records are passed over.
-    client: Option<Client>,
+    pub(super) client: Option<Client>,
 }
 
 impl<'s> Targets<'s> {
-    pub(super) fn of(store: &'s Store, only: Option<&'s str>) -> Result<Targets<'s>, Error> {
-        let named = |table: Table| (table.name().to_owned(), table);
-        let known = tables_of(store)?.map(|tables| tables.into_iter().map(named).collect());
-        Ok(Targets { store, only, known, created: Vec::new(), turn: None, client: None })
+    pub(super) fn of(store: &'s Store, only: Option<&'s str>) -> Targets<'s> {
+        Targets { store, only, created: Vec::new(), turn: None, client: None }
     }
 
     /// Makes the pool ready for a file that lists its tables, or refuses it.
     pub(super) fn expect(&mut self, listed: &[String]) -> Result<(), ImportCause> {
         match self.only {
             _ if listed.is_empty() => Ok(()),
-            Some(only) if listed.iter().all(|name| name != only) => {
-                Err(ImportCause::NotThere { table: only.to_owned(), found: told(listed) })
-            }
-            None if self.known.is_none() => Err(self.no_tables(listed)),
-            only => {
-                let mut wanted = listed.iter().filter(|name| only.is_none_or(|only| *name == only));
-                wanted.try_for_each(|name| self.client_for(Some(name)).map(drop))
-            }
+            Some(only) if listed.iter().all(|name| name != only) => Err(not_there(only, &told(listed))),
+            None if !self.has_tables() => Err(self.no_tables(listed)),
+            _ => listed.iter().try_for_each(|name| self.client_for(Some(name)).map(drop)),
         }
     }
 
@@ -86,46 +82,36 @@ impl<'s> Targets<'s> {
         Ok(())
     }
 
-    /// For the table whose turn it is; `None` if its records are passed over.
-    pub(super) fn client(&mut self) -> Option<&mut Client> {
-        self.client.as_mut()
-    }
-
-    /// The tables that were created.
-    pub(super) fn into_created(self) -> Vec<String> {
-        self.created
-    }
-
     fn client_for(&mut self, name: Option<&str>) -> Result<Option<Client>, ImportCause> {
-        if let (Some(only), Some(name)) = (self.only, name)
-            && only != name
-        {
-            return Ok(None);
-        }
-        let Some(wanted) = name.or(self.only) else { return Ok(Some(self.store.client())) };
-        let is_chosen = name.is_some() && self.only.is_some();
-        let client = match &self.known {
-            Some(_) => self.table(wanted).and_then(|table| self.store.client().on(&table)),
+        let wanted = match (name, self.only) {
+            (Some(name), Some(only)) if name != only => return Ok(None),
             // A pool without tables takes one of a file, if that was said.
-            None if is_chosen => Ok(self.store.client()),
-            None if name.is_some() => return Err(self.no_tables(&[wanted.to_owned()])),
-            None => self.store.table(wanted).and_then(|table| self.store.client().on(&table)),
+            (Some(_), Some(_)) if !self.has_tables() => None,
+            (Some(name), _) if !self.has_tables() => return Err(self.no_tables(&[name.to_owned()])),
+            (name, only) => name.or(only),
         };
-        Ok(Some(client?))
+        let Some(wanted) = wanted else { return Ok(Some(self.store.client())) };
+        let table = match self.store.table(wanted) {
+            Err(Error::NoTable { .. }) => {
+                let table = self.store.create_table(wanted)?;
+                self.created.push(wanted.to_owned());
+                table
+            }
+            found => found?,
+        };
+        Ok(Some(self.store.client().on(&table)?))
     }
 
-    fn table(&mut self, name: &str) -> Result<Table, Error> {
-        if let Some(table) = self.known.iter().find_map(|known| known.get(name)) {
-            return Ok(table.clone());
-        }
-        let table = self.store.create_table(name)?;
-        self.created.push(name.to_owned());
-        self.known.iter_mut().for_each(|known| drop(known.insert(name.to_owned(), table.clone())));
-        Ok(table)
+    fn has_tables(&self) -> bool {
+        self.store.design().can().tables
     }
 
     fn no_tables(&self, names: &[String]) -> ImportCause {
-        ImportCause::NoTables { found: told(names), design: self.store.design() }
+        let can = Design::ALL.iter().filter(|design| design.can().tables).map(|design| design.name());
+        let (found, design, can) = (told(names), self.store.design(), can.collect::<Vec<_>>().join(" or "));
+        let what = format!("the {found}, and the design {design} has no tables");
+        let hint = format!("choose one with --table, or import it into a pool of design {can}");
+        ImportCause::Tables(format!("{what}; {hint}"))
     }
 }
 

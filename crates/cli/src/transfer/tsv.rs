@@ -1,17 +1,14 @@
 //! The form `tsv`: key, tab, value, one record a line, for spreadsheets, `cut`, `awk` and `join`.
 //!
-//! Key and value are escaped as in the form `quipu`, which has a tab and a line feed for nothing else. The
-//! form has neither a first nor a last line, so a file that was cut between two lines is not noticed; nor has
-//! it a place for the time when a record expires.
+//! Key and value are escaped, so a tab and a line feed stand for nothing else. The form has neither a first
+//! nor a last line, so a file that was cut between two lines is not noticed; nor has it a place for the time
+//! when a record expires.
 
 use super::Records;
 use super::error::FormError;
-use super::escape::{escape, unescape_at};
+use super::escape::{escape, unescape};
 use super::lines::{Lines, MARK};
 use std::io::BufRead;
-
-/// Tab and line feed.
-const MARGIN: usize = 2;
 
 /// Appends a record to `out`, as a line.
 pub(super) fn line(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
@@ -31,8 +28,7 @@ impl<R: BufRead> TsvReader<R> {
     /// A reader of records whose key and value have `longest` bytes together, at most; each byte takes four
     /// when it is escaped.
     pub fn new(input: R, longest: u64) -> TsvReader<R> {
-        let longest = usize::try_from(longest).unwrap_or(usize::MAX).saturating_mul(4).saturating_add(MARGIN);
-        TsvReader(Lines::new(input, longest))
+        TsvReader(Lines::new(input, longest, 4, "\t\n".len()))
     }
 }
 
@@ -42,18 +38,19 @@ impl<R: BufRead> Records for TsvReader<R> {
         value.clear();
         let line = self.0.number() + 1;
         let Some(whole) = self.0.next_text()? else { return Ok(None) };
+        let wrong = |what: &str| FormError::at(line, what);
         // A line that does not end may have been cut within its value.
-        let text = whole.strip_suffix(b"\n").ok_or(FormError::Unended(line))?;
-        if text.ends_with(b"\r") {
-            return Err(FormError::CarriageReturn(line));
+        let unended = "has no line feed at its end; get the file whole, or add one if nothing is missing";
+        let text = whole.strip_suffix(b"\n").ok_or_else(|| wrong(unended))?;
+        FormError::expect_no_return(line, text)?;
+        let mut fields = text.split(|byte| *byte == b'\t');
+        let (before, behind) = (fields.next().unwrap_or_default(), fields.next());
+        let behind = behind.ok_or_else(|| wrong("has no tab; a record is a key, a tab and a value"))?;
+        if fields.next().is_some() {
+            return Err(wrong("has a second tab; write a tab within a key or a value as \\t"));
         }
-        let tab = text.iter().position(|byte| *byte == b'\t').ok_or(FormError::NoTab(line))?;
-        let (before, behind) = (&text[..tab], &text[tab + 1..]);
-        if behind.contains(&b'\t') {
-            return Err(FormError::SecondTab(line));
-        }
-        unescape_at(before, line, 0, key)?;
-        unescape_at(behind, line, tab + 1, value)?;
+        unescape(before, (line, 1), key)?;
+        unescape(behind, (line, before.len() + 2), value)?;
         Ok(Some(line))
     }
 

@@ -26,7 +26,7 @@ fn readers(pool: &Path) -> [(Vec<String>, &'static str); 5] {
     [
         (args(["get"], pool, ["llama"]), "wool"),
         (args(["scan"], pool, ["--from", "b"]), "llama\twool"),
-        (args(["export"], pool, ["-"]), "alpaca\tfiner wool"),
+        (args(["export"], pool, ["-"]), "\"alpaca\",\"value\":\"finer wool\""),
         (args(["check"], pool, []), "is sound: 2 keys"),
         (args(["info"], pool, []), "After a crash of this process, every acknowledged write is there"),
     ]
