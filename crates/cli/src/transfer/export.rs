@@ -119,18 +119,18 @@ fn of_client(
     progress: &dyn Fn(u64, u64),
 ) -> Result<(), ExportError> {
     let guard = client.pin();
-    let mut pairs = guard.iter();
-    let mut keys: Vec<Box<[u8]>> = pairs.by_ref().map(|(key, _)| key.into()).collect();
-    proved(pairs.ended(), damage)?;
+    let mut all = guard.keys();
+    let mut keys: Vec<Box<[u8]>> = all.by_ref().map(Into::into).collect();
+    proved(all.ended(), damage)?;
     drop(guard);
     keys.sort_unstable();
-    let total = keys.len() as u64;
+    let (total, mut value) = (keys.len() as u64, Vec::new());
     for (done, key) in (1..).zip(&keys) {
         // First the time: a value that is there afterwards has this one.
         let expiry = client.expiry(key);
-        let read = expiry.and_then(|expiry| Ok(client.get(key)?.map(|value| (value, expiry))));
+        let read = expiry.and_then(|expiry| Ok(client.get_into(key, &mut value)?.then_some(expiry)));
         // A key that is gone by now was deleted by another client, or has expired.
-        if let Some((value, expiry)) = proved(read, damage)?.flatten() {
+        if let Some(expiry) = proved(read, damage)?.flatten() {
             writer.record(key, &value, expiry.and_then(Expiry::time))?;
         }
         if done % STEP == 0 || done == total {
