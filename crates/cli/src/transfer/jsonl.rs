@@ -173,6 +173,16 @@ fn listed(text: &[u8]) -> Result<Vec<String>, FormError> {
     }
 }
 
+/// Whether a last line says that no record is missing, if it is the one of the lines before it.
+fn is_complete(line: u64, text: &[u8], records: u64, checksum: u64) -> Result<bool, FormError> {
+    let says = |is_complete| text == last_line(is_complete, records, checksum).as_bytes();
+    if !says(true) && !says(false) {
+        let found = format!("{} before it, whose checksum is {checksum:016x}", counted(records, "record"));
+        return Err(FormError::at(line, format!("does not prove the {found}; get an unchanged copy")));
+    }
+    Ok(says(true))
+}
+
 impl<R: BufRead> Records for JsonlReader<R> {
     fn next(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<Option<u64>, FormError> {
         key.clear();
@@ -202,16 +212,7 @@ impl<R: BufRead> Records for JsonlReader<R> {
             if self.listed.is_none() {
                 return Err(FormError::at(line, "ends an export whose first line is missing; get it whole"));
             }
-            let checksum = self.digest.finish();
-            let is_complete = text == last_line(true, records, checksum).as_bytes();
-            if !is_complete && text != last_line(false, records, checksum).as_bytes() {
-                let found =
-                    format!("{} before it, whose checksum is {checksum:016x}", counted(records, "record"));
-                return Err(FormError::at(
-                    line,
-                    format!("does not prove the {found}; get an unchanged copy"),
-                ));
-            }
+            let is_complete = is_complete(line, text, records, self.digest.finish())?;
             if self.lines.next()?.is_some() {
                 return Err(FormError::at(line + 1, "stands behind the last; give each export its own file"));
             }

@@ -313,6 +313,8 @@ fn a_file_without_first_and_last_line_is_read_and_not_called_proved() {
     assert_eq!((imported.records, imported.proved), (2, false));
     let whole = String::from_utf8(exported(&store)).unwrap();
     assert!(import(&store, None, &mut jsonl(whole.as_bytes()), &|_| {}).unwrap().proved);
+    let marked = format!("\u{feff}{whole}");
+    assert!(import(&store, None, &mut jsonl(marked.as_bytes()), &|_| {}).unwrap().proved);
     let joined = refusal(format!("{lines}{whole}").as_bytes());
     assert!(names(&joined, 3, "unknown field `quipu_export`"), "{joined}");
     let joined = refusal(format!("{whole}{whole}").as_bytes());

@@ -206,7 +206,8 @@ fn mistakes_in_a_list_of_tables_name_their_line() {
 /// As many as a pool has, with the longest names, each character of which is escaped.
 #[test]
 fn the_longest_list_of_tables_is_read_and_tables_without_records_are_created() {
-    let names: Vec<String> = (0..4096).map(|n| format!("{n:04}{}", "\u{1}".repeat(124))).collect();
+    let octal = |n: u16| format!("{n:04o}").bytes().map(|digit| char::from(digit - 0x20)).collect::<String>();
+    let names: Vec<String> = (0..4096).map(|n| octal(n) + &"\u{1}".repeat(124)).collect();
     let mut file = Vec::new();
     Writer::new(&mut file, Form::Jsonl, &names).finish(true).unwrap();
     let mut reader = JsonlReader::new(&file[..], 0);
