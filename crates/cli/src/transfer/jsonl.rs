@@ -143,7 +143,9 @@ fn no_record(line: u64, what: &str) -> FormError {
     let fields = "key or key_hex, value or value_hex, and perhaps expires and table";
     FormError::at(
         line,
-        format!("is no record: {what}; each is an object with {fields}, and other forms are named by --form"),
+        format!(
+            "is no record: {what}; each line is an object with {fields}, and other forms are named by --form"
+        ),
     )
 }
 

@@ -268,7 +268,7 @@ fn mistakes_name_their_line() {
         let found = refusal(format!("{first}{body}").as_bytes());
         assert!(names(&found, 3, said), "{body}: {found}");
     };
-    wrong("no object\n", "is no record: expected ident; each is an object");
+    wrong("no object\n", "is no record: expected ident; each line is an object");
     wrong("{\"key\":\"c\",\"value\":\"d\"}\r\n", "carriage return");
     wrong("\n", "is no record: EOF");
     wrong(&"x".repeat(5_000_000), "ends no record within");
