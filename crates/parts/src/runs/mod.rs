@@ -61,7 +61,7 @@ pub struct Part {
     /// Bytes of files.
     pub bytes: u64,
     /// The files, as the implementation knows them.
-    pub(crate) files: Box<dyn Any + Send>,
+    pub files: Box<dyn Any + Send>,
 }
 
 /// A choice of runs to merge.
