@@ -82,10 +82,10 @@ const LIMITS: &[Limit] = &[
     (|can| !can.updates_in_place, "no updates in place"),
     (|can| !can.large_values, "values up to a quarter of a zone"),
     (|can| can.value_zones, "values up to 1 GiB, as far as the pool has room"),
-    (|can| !can.salvages, "no salvage: records do not tell which of them count"),
+    (|can| !can.salvages, "no salvage: records do not show which of them count"),
     (
         |can| !can.salvages,
-        "a file is refused after a crash of the operating system, since nobody could tell what it has lost",
+        "a file is refused after a crash of the operating system, since its losses could not be found",
     ),
 ];
 
