@@ -109,7 +109,7 @@ pub(super) const H: Recipe = Recipe {
     design: Design::FLATSTORE_H,
     description: Description {
         name: "flatstore-h",
-        parts: &parts(PERSISTENT, "CCEH in DRAM, which stores keys of eight bytes", SCANNED),
+        parts: &parts(PERSISTENT, "CCEH in DRAM, with keys of eight bytes in its entries", SCANNED),
         can: H_PARTS.capabilities(),
         ..M.description
     },
@@ -127,7 +127,7 @@ pub(super) const PH: Recipe = Recipe {
     design: Design::FLATSTORE_PH,
     description: Description {
         name: "flatstore-ph",
-        parts: &parts(NAMED, "CCEH in the pool, which stores keys of eight bytes", BELIEVED),
+        parts: &parts(NAMED, "CCEH in the pool, with keys of eight bytes in its entries", BELIEVED),
         can: PH_PARTS.capabilities(),
         ..M.description
     },

@@ -74,7 +74,8 @@ pub const SWITCHES: &[(&str, &str)] = &[
 type Limit = (fn(&Capabilities) -> bool, &'static str);
 
 const LIMITS: &[Limit] = &[
-    (|can| !can.ordered, "no order: no range scans"),
+    (|can| !can.when_ordered().ordered, "no order: no range scans"),
+    (|can| can.orders_on_request(), "order, and so range scans, only for handles with index=alex"),
     (|can| !can.tables, "no tables, snapshots or range deletes"),
     (|can| !can.batches, "no atomic batches"),
     (|can| !can.expiry, "no expiry"),

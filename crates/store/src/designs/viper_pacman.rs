@@ -37,7 +37,7 @@ pub(super) const RECIPE: Recipe = Recipe {
                 "at the end of a log, in a page of the client's block for hot records or for cold ones (3.4)",
             ),
             ("durable", "when the length word is set after the record: two fences a put (Viper 4.2)"),
-            ("index", "CCEH in DRAM, which stores keys of eight bytes"),
+            ("index", "CCEH in DRAM, with keys of eight bytes in its entries"),
             ("writers", "lock the page that they write to, and the stripe of their key"),
             ("readers", "copy, and check that the page's version has not changed (Viper 4.3)"),
             (
