@@ -91,3 +91,12 @@ fn a_table_replaces_what_is_between_its_marks() {
     let page = with_table("before\n<!-- designs: x -->\nold\n<!-- end -->\nbehind\n", "| new |\n");
     assert_eq!(page, format!("before\n<!-- designs: {RENEW} -->\n\n| new |\n\n<!-- end -->\nbehind\n"));
 }
+
+#[test]
+fn the_guide_says_which_designs_load_a_checkpoint() {
+    let guide = page::text("docs/GUIDE.md");
+    for design in Design::ALL {
+        let says = guide.contains(&format!("\n| `{design}` | loads a checkpoint |"));
+        assert_eq!(says, design.can().checkpoints, "{design}");
+    }
+}
