@@ -141,7 +141,7 @@ impl PartsChoice {
 #[derive(clap::Args)]
 pub struct TopologyChoice {
     /// The nodes of the machine with their processors and distances, such as "0:0-3;1:4-7@10,21/21,10", for a
-    /// pool of several parts. [default: QUIPU_TOPOLOGY, or as the system tells]
+    /// pool of several parts. [default: QUIPU_TOPOLOGY, or as the system reports]
     #[arg(long, value_name = "NODES")]
     topology: Option<Topology>,
 }
@@ -163,8 +163,9 @@ fn numbered(text: &str) -> Result<(usize, PathBuf), String> {
 /// The place of the levels of a pool.
 #[derive(clap::Args)]
 pub struct LevelsChoice {
-    /// The folder in which the design xp keeps the data for which the pool has no room. A link of the default
-    /// name saves naming it. [default: the pool's name and .runs, and none for a pool on a device]
+    /// The folder in which the design xp keeps the data for which the pool has no room. A link with the
+    /// default name has the same effect. [default: the pool's name and .runs, and none for a pool on a
+    /// device]
     #[arg(long = "levels", value_name = "DIR")]
     folder: Option<PathBuf>,
 }

@@ -78,7 +78,8 @@ pub struct Options {
     /// How a new pool remembers its free zones.
     #[doc(hidden)]
     pub free_list: FreeListKind,
-    /// Of two puts that meet at a key, one may return as if the other had overwritten it (MPKV section 3.3).
+    /// If two threads put one key at the same time, one put may return as if the other had overwritten it
+    /// (MPKV section 3.3).
     #[doc(hidden)]
     pub eliminate: bool,
     /// A later write of the client may publish a put and release the old record. A reader that looks for the
@@ -142,10 +143,10 @@ impl Options {
         Options { medium: kind.into(), ..self }
     }
 
-    /// How long a write that finds no room waits for others: for a thread that cleans, and for the end of a
-    /// guard, a scan or a snapshot that keeps overwritten records from being freed. Then it fails with
-    /// [`Error::RoomHeld`](crate::Error::RoomHeld), which names who holds room back. A pool that is full says
-    /// so at once ([`Error::PoolFull`](crate::Error::PoolFull)). Default: 10 seconds.
+    /// How long a write that finds no room waits for a thread that cleans, and for the end of a guard, a scan
+    /// or a snapshot that keeps overwritten records from being freed. Then it fails with
+    /// [`Error::RoomHeld`](crate::Error::RoomHeld), which names the holder. If the pool is full, it fails at
+    /// once with [`Error::PoolFull`](crate::Error::PoolFull). Default: 10 seconds.
     pub fn wait_for_room(self, time: Duration) -> Options {
         Options { wait_for_room: time.as_millis().try_into().unwrap_or(u32::MAX), ..self }
     }
@@ -163,13 +164,13 @@ impl Options {
     }
 
     /// Threads that work beside the clients: those that compact, dump, and merge levels. All stores of the
-    /// process share them, and of the numbers that open stores name the largest counts, until the last one
-    /// is closed. At least one. Default, and that of `None`: the processors, but no fewer than 3 and no more
+    /// process share them. The largest number that an open store names counts, until the last store is
+    /// closed. At least one. Default, and that of `None`: the processors, but no fewer than 3 and no more
     /// than 8.
     ///
-    /// They are started when there is work for so many, and run where the thread may run that opened the
-    /// first store. A dump has others help it, of which the process has fewer than of these. Beside them only
-    /// a pool on several nodes has threads, which stay on their nodes.
+    /// They start when there is work for them, and run on the processors that the thread that opened the
+    /// first store may use. A dump starts further threads, fewer than these in the whole process. A pool on
+    /// several nodes has threads of its own, which stay on their nodes.
     pub fn workers(self, threads: impl Into<Option<usize>>) -> Options {
         Options { workers: threads.into(), ..self }
     }
@@ -190,8 +191,8 @@ impl Options {
     /// themselves; [`RecoveryReport::lost`](crate::RecoveryReport::lost) names the places and the keys. It
     /// also gives up whole segments: those without a header, and those that the zone table takes for free,
     /// even if their records prove themselves. To get these back, [salvage](crate::Store::salvage) the pool
-    /// instead. Default: no. A pool without a legible superblock and a pool of another design are refused as
-    /// ever, and so is one of `xp`: all its writes have one order, of which nothing can be given up.
+    /// instead. Default: no. A pool without a legible superblock and a pool of another design are still
+    /// refused. So is a pool of `xp`: all its writes have one order, and none of them can be given up.
     pub fn accept_damage(self, accepts: bool) -> Options {
         Options { accept_damage: accepts, ..self }
     }
@@ -199,9 +200,9 @@ impl Options {
     /// Whether to open a copy of a pool that was not closed. Such a copy is refused
     /// ([`SpaceError::CopyOfOpen`](quipu_parts::space::SpaceError)), since a store that was open meanwhile
     /// changes what is copied already. Accept it only if no process had the pool open while it was copied, as
-    /// after a kill: otherwise keys are lost without a word. A file that has come to another device since
-    /// then, within one boot of the machine, is believed likewise: a copy, or a disk that has got another
-    /// number. Default: no.
+    /// after a kill: otherwise keys are lost without notice. This also accepts a file that is on another
+    /// device since then, within one boot of the machine: a copy, or a disk that has got another number.
+    /// Default: no.
     pub fn accept_copy(self, accepts: bool) -> Options {
         Options { accept_copy: accepts, ..self }
     }
@@ -319,13 +320,12 @@ pub enum IndexChoice {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheSize {
-    /// A default where the design has one, and the medium is slower than DRAM or lies on several nodes; else
-    /// none.
+    /// The default of the design, if the medium is slower than DRAM or lies on several nodes; otherwise none.
     #[default]
     Auto,
-    /// None.
+    /// No cache.
     Off,
-    /// So many bytes.
+    /// A cache of this size.
     Bytes(u64),
 }
 
@@ -368,13 +368,13 @@ pub struct Testing {
     pub handful: Option<u64>,
     /// Stripes of key locks, a power of two: few, so that keys share them.
     pub stripes: Option<usize>,
-    /// Of so many reads of a client, one counts for the cache, in the mean.
+    /// Reads of a client of which one counts for the cache, on average.
     pub cache_sample: Option<u32>,
-    /// The cache turns off or on after so many operations.
+    /// Operations after which the cache may turn off or on.
     pub cache_turns: Option<u64>,
     /// Compactors at a time: several, although the pool is small.
     pub compactors: Option<u32>,
-    /// Hears of every item that a call writes, in a design with one order over all writes.
+    /// Called for every item that a call writes, in a design with one order over all writes.
     pub granted: Option<Granted>,
     /// Zones in use at which a layer is dumped: few, so that short runs dump.
     pub dump_at: Option<u32>,
@@ -393,7 +393,7 @@ impl std::fmt::Debug for TestForest {
     }
 }
 
-/// A function that hears the numbers of an item when they are granted, on the thread that writes it.
+/// A callback that receives the numbers of an item when they are granted, on the thread that writes it.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct Granted(pub Arc<dyn Fn(RangeInclusive<u64>) + Send + Sync>);

@@ -34,14 +34,14 @@ instead: nothing, older_value or deleted_value).";
 
 /// Prove every structure and record, and that no space leaks.
 ///
-/// Damage is reported and never repaired: the pool is only read. Records that a crash of the system took,
-/// where the durability of the pool does not cover that, are lost and not damage; they are reported until a
-/// command that writes has opened the pool.
+/// Damage is reported and never repaired: the pool is only read. A crash of the system may take records if
+/// the durability of the pool does not cover it. These count as lost and not as damage, and are reported
+/// until a command that writes opens the pool.
 ///
 /// With --salvage everything that proves itself is copied into a new pool. With --accept-damage the pool
 /// itself gives up what does not prove itself, and opens like any other from then on. Keys whose latest
 /// record is lost are named, as far as they can still be read. Designs whose records do not prove themselves,
-/// or do not tell which of them count, can do neither; `quipu designs` says which.
+/// or do not show which of them count, can do neither; `quipu designs` says which.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -14,11 +14,11 @@ Examples:
 Fields of the JSON object: pool, segments (given back), moved (bytes of live records that were copied), zones, \
 free_zones.";
 
-/// Give the space of superseded and deleted records back.
+/// Free the space of superseded and deleted records.
 ///
 /// Writers do this by themselves when space becomes short; this is for a quiet hour, or before a pool is
 /// copied. Every segment that holds something superseded or deleted is cleaned: live records move, and the
-/// zone is free. Of a pool in a file, the disk space of free zones goes back to the file system.
+/// zone is free. If the pool is a file, the disk space of free zones goes back to the file system.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

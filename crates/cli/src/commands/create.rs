@@ -50,7 +50,7 @@ pub struct Args {
     /// The size is shared equally among all parts, the pool's own file included.
     #[arg(long = "part", value_name = "PATH")]
     parts: Vec<PathBuf>,
-    /// The nodes of all parts, the pool's own file first. [default: as the system tells]
+    /// The nodes of all parts, the pool's own file first. [default: as the system reports]
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     nodes: Vec<u16>,
     #[command(flatten)]
@@ -101,7 +101,7 @@ impl Args {
             options = options.set(name, value)?;
             if !Setting::find(self.design, name)?.is_kept() {
                 return Err(Failure::Usage(format!(
-                    "--set {name}={value}: no pool keeps this; {name} is chosen by each program that opens one"
+                    "--set {name}={value}: a pool does not store this setting; each program that opens the pool chooses {name}"
                 )));
             }
         }

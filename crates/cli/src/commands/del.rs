@@ -17,7 +17,7 @@ Fields of the JSON object: pool, key (key_hex with --hex, or if it is not UTF-8)
 
 /// Delete a key.
 ///
-/// A key that is absent is exit code 3.
+/// The exit code is 3 if the key is absent.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

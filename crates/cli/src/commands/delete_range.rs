@@ -18,8 +18,8 @@ Fields of the JSON object: pool, table (unless it is default).";
 
 /// Delete all keys between two, at once, however many there are.
 ///
-/// It is one write, which happens wholly or not at all. Their space comes back afterwards. Without a bound,
-/// name `--all`. Only designs with range deletes can do this; `quipu designs` says which.
+/// It is one write, which happens wholly or not at all. Their space is freed afterwards. To delete all keys,
+/// give `--all`. Only designs with range deletes can do this; `quipu designs` says which.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[group(id = "range", required = true, multiple = true)]

@@ -12,12 +12,11 @@ Examples:
   quipu designs --json
 
 Fields of the JSON objects: name, paper, ordered, tables (whether its pools have any), parts and switches (objects), settings (an object of objects \
-with default, values, help and kept: whether the pool keeps it, or each opening chooses), limits (a list).";
+with default, values, help and kept: true if the pool keeps it, false if each opening chooses it), limits (a list).";
 
 /// List the designs of pools, with their parts and settings.
 ///
-/// Settings of a pool are chosen with --set NAME=VALUE when it is created, and all settings so for
-/// benchmarks.
+/// --set NAME=VALUE chooses settings of a pool when it is created, and all settings for benchmarks.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -20,8 +20,8 @@ expires (milliseconds since 1970, if it does), table (unless it is default).";
 
 /// Print the value of a key.
 ///
-/// Into a file or a pipe the value goes byte for byte; at a terminal an end of line follows it. A key that is
-/// absent is exit code 3, one whose record does not prove itself 1.
+/// A file or a pipe gets exactly the bytes of the value; on a terminal an end of line follows. The exit code
+/// is 3 if the key is absent, and 1 if its record does not prove itself.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -31,7 +31,7 @@ pub struct Args {
     key: OsString,
     #[command(flatten)]
     table: TableChoice,
-    /// The key is hexadecimal digits, and so will the value be.
+    /// Take the key, and print the value, as hexadecimal digits.
     #[arg(long)]
     hex: bool,
     /// Print one JSON object.

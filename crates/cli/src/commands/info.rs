@@ -21,14 +21,14 @@ yes, no or unknown; evidence), pool_bytes, zone_bytes, zones, free_zones, record
 garbage_bytes, garbage_is_known (false while the garbage of earlier runs is still counted, where the \
 index is in the pool), value_bytes (zones of large values), free_bytes (for puts), usable_bytes (what puts may fill at most), reserved_bytes \
 (what puts leave to deletes and compaction), live_bytes, wanted_bytes (free for puts when compaction rests), utilization (live of usable, 0 \
-to 1), goal_zones (as wanted_bytes), owed_zones (missing to that), index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
+to 1), goal_zones (as wanted_bytes), owed_zones (missing to this goal), index_bytes, index_pm_bytes, longest_key, longest_value, closed_cleanly, \
 from_checkpoint, levels (an object: folder, files, bytes, records with superseded ones, debt_bytes that compaction is behind, dram_bytes; \
 null if the pool can have none), parts (a list of objects: path, node, bytes, zones, free_zones), spills (zones and pieces of zones that were \
-taken of another node since open), tables (a list of objects as of `quipu table list`; null if the design has none).";
+taken from another node since open), tables (a list of objects as of `quipu table list`; null if the design has none).";
 
-/// Say what a pool is and holds, and which failures it survives.
+/// Show a pool: size, contents and settings, and the failures that it survives.
 ///
-/// The pool is only read. One that was not closed is recovered in memory for that, and stays as it is.
+/// The pool is only read. A pool that was not closed is recovered in memory, and its file stays as it is.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

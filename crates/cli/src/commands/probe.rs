@@ -16,9 +16,9 @@ Fields of the JSON object: path, filesystem, mount_point, free_bytes, map_sync, 
 (name, region, region_type, persistence_domain, dirty_shutdowns), durability, survives (process_crash, \
 os_crash, power_loss: yes, no or unknown; evidence). What is not known is null.";
 
-/// Say what a pool in a folder, file or device would survive.
+/// Show which failures a pool in a folder, file or device would survive.
 ///
-/// Nothing is made, and nothing is written.
+/// The command creates and writes nothing.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -23,7 +23,7 @@ Examples:
 
 Fields of the JSON object: pool, key (key_hex with --hex, or if it is not UTF-8), value_bytes, table (unless it is default).";
 
-/// Give a key a value, in place of any that it has.
+/// Set the value of a key, replacing any that it has.
 ///
 /// When the command ends, the value is as safe as `quipu info` says.
 #[derive(clap::Args)]
@@ -37,8 +37,8 @@ pub struct Args {
     value: OsString,
     #[command(flatten)]
     table: TableChoice,
-    /// How long the key has the value, such as 90s, 30m, 1h, 7d or 1h30m; a bare number is seconds. Then the
-    /// key is absent, and its space comes back.
+    /// Let the value expire after this time, such as 90s, 30m, 1h, 7d or 1h30m; a bare number is seconds.
+    /// Then the key is absent, and its space can be used again.
     #[arg(long = "for", value_name = "TIME", value_parser = size::time)]
     time: Option<Duration>,
     /// Key and value, standard input too, are hexadecimal digits.

@@ -16,19 +16,19 @@ Examples:
   quipu scan animals.pool
   quipu scan animals.pool --from k --to n --limit 10
   quipu scan animals.pool --from 00 --to 10 --hex --json
-  quipu scan animals.pool --prefix job/ --reverse --limit 1  # the last key that begins so
+  quipu scan animals.pool --prefix job/ --reverse --limit 1  # the last key with this beginning
   quipu scan herds.pool --table andes
 
 Fields of each JSON object, as in an export of the form jsonl: key, value (key_hex, value_hex with --hex, or if they are not UTF-8), \
 expires (milliseconds since 1970, if it does), table (unless it is default).";
 
-/// Print records in the order of their keys, or against it.
+/// Print records in the order of their keys, or in reverse order.
 ///
-/// Each record is a line: the key, a tab and the value, escaped as in an export of the form tsv
-/// (docs/EXPORT.md). Keys are ordered by their bytes. Only designs that keep keys in their order can do this,
-/// or that do it on request, as quipu does; `quipu designs` says which, and `quipu export` sorts those of any
-/// other. On request, all records are looked at first. Every record is proved before it is printed; if one
-/// does not prove itself, the others are printed and the exit code is 1.
+/// Each record is a line: the key, a tab and the value, escaped as in an export of the form tsv (docs/EXPORT.md). Keys are
+/// ordered by their bytes. This needs a design that keeps keys in order, or quipu, which does so on request
+/// and then reads all records first. `quipu designs` says which keep an order; `quipu export` sorts the
+/// records of any design. Every record is proved before it is printed; if one does not prove itself, the
+/// others are printed and the exit code is 1.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -48,7 +48,7 @@ pub struct Args {
     /// Begin with the highest key, and go down.
     #[arg(long)]
     reverse: bool,
-    /// Print so many records at most.
+    /// Print at most this number of records.
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     limit: u64,
     /// The keys given are hexadecimal digits, and so are keys and values in JSON.

@@ -16,12 +16,12 @@ Fields of the JSON object: pool, medium, survives (process_crash, os_crash, powe
 
 /// Write a pool back to its device.
 ///
-/// A crash of the system takes nothing then of what the pool holds now.
+/// Afterwards, a crash of the system loses nothing of what the pool holds now.
 ///
 /// Commands that change a pool do this by themselves before they end. It is for a pool in a file whose
 /// process was killed, or left it without closing it: its writes may still be in the memory of the system
 /// alone. Such a pool is recovered and closed, so that commands which only read need not recover it each
-/// time. On persistent memory that is all there is to do.
+/// time. On persistent memory there is nothing else to do.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -31,8 +31,8 @@ pub struct Args {
     /// have expired by the wrong clock may be there again.
     #[arg(long)]
     reset_expiry: bool,
-    /// Accept a copy of a pool that was not closed. Only where no process had the pool open while it was
-    /// copied: otherwise keys are lost without a word.
+    /// Accept a copy of a pool that was not closed. Only if no process had the pool open while it was
+    /// copied: otherwise keys are lost without notice.
     #[arg(long)]
     accept_copy: bool,
     /// Print one JSON object.

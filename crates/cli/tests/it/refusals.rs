@@ -180,7 +180,7 @@ fn a_setting_that_there_is_not_is_told_with_those_that_there_are() {
     assert!(create("viper", "page-size=5000").contains("a multiple of 4096"));
     assert!(create("viper", "offset-map").contains("NAME=VALUE"));
     assert!(create("quipu", "offset-map=pm").contains("design viper"));
-    assert!(create("quipu", "late=off").contains("no pool keeps this"));
+    assert!(create("quipu", "late=off").contains("a pool does not store this setting"));
     // A page that no block has room for.
     assert!(create("viper", "page-size=1048576").contains("512 KiB"));
     let text = fail(["bench", "ops", "--design", "quipu", "--set", "offset-map=pm"], 2);

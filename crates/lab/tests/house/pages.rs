@@ -24,6 +24,14 @@ pub fn check(path: &str, text: &str, read: impl Fn(&str) -> Option<String>) -> V
     let named = spans.filter(|span| span.starts_with("crates/") && !span.contains([' ', '\n', '*']));
     let missing = named.filter(|name| read(name.trim_end_matches('/')).is_none());
     faults.extend(missing.map(|name| format!("{path}: `{name}` does not exist")));
+    let words = text.split(|letter: char| !letter.is_alphanumeric() && !"_/.*-".contains(letter));
+    let is_of_a_crate = |word: &&str| {
+        let folder = word.split_once("/src/").or(word.split_once("/tests/"));
+        folder.is_some_and(|(folder, _)| read(&format!("crates/{folder}")).is_some()) && !word.contains('*')
+    };
+    let files = words.map(|word| word.trim_end_matches(['.', '/'])).filter(is_of_a_crate);
+    let missing = files.filter(|file| read(&format!("crates/{file}")).is_none());
+    faults.extend(missing.map(|file| format!("{path}: crates/{file} does not exist")));
     faults
 }
 
@@ -65,4 +73,5 @@ fn a_dead_link_is_found() {
         0
     );
     assert_eq!(check("[x](#a-page) [y](README.md) `crates/stores`"), 3);
+    assert_eq!(check("| store/src/no.rs, store/src |"), 1);
 }

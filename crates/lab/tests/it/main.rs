@@ -13,6 +13,7 @@ mod copies;
 mod costs;
 mod crash;
 mod damage;
+mod designs;
 mod durability;
 mod elimination;
 mod format;

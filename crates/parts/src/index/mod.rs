@@ -1,9 +1,8 @@
 //! Indexes: from a key's hash, or from a key in order, to the reference of its newest record.
 //!
-//! An index publishes: a record is visible once its reference is here. It knows nothing of records; it stores
-//! opaque nonzero references, of 45 bits in `buckets`, 48 in `hash` and 64 in `cceh`, and the caller decides
-//! whether a candidate is the key it looks for. `masstree` has the keys themselves, and decides. All of them
-//! offer a store over logs the interface [`Index`].
+//! An index publishes: a record is visible once its reference is here. It knows nothing of records. It stores
+//! opaque nonzero references, of [`Index::WORD_BITS`] bits. The caller decides whether a candidate is the key
+//! it looks for, unless the index has the keys themselves ([`Index::HAS_KEYS`]).
 
 pub mod alex;
 mod block;

@@ -29,10 +29,10 @@ use std::time::Duration;
 ///   a write to any other memory. So does every read that begins after one that has seen it, by the same
 ///   rule.
 ///
-/// A clock is no such message. A read on another processor may begin a few dozen nanoseconds after the write
-/// returned and still miss it; 75 ns have been measured. The write is then on its way out of the writer's
-/// processor. A thread that has seen a write sees it, or a later one, from then on. The writer's later reads
-/// of other memory are not ordered behind the write: it ends like the release of a lock.
+/// Comparing clocks is not enough. A read on another processor may begin a few dozen nanoseconds after the
+/// write returned and still miss it; 75 ns have been measured. The write is then on its way out of the
+/// writer's processor. A thread that has seen a write sees it, or a later one, from then on. The writer's
+/// later reads of other memory are not ordered behind the write: it ends like the release of a lock.
 pub struct Client {
     session: InPlace,
 }
@@ -58,8 +58,8 @@ impl Client {
     /// # Errors
     /// [`Error::KeyEmpty`], [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::PoolFull`],
     /// [`Error::RoomHeld`], [`Error::RecordSize`], [`Error::ReadOnly`], [`Error::BackgroundFailed`],
-    /// [`Error::InsideUpdate`], or a failure of the medium; the key keeps its old value. After [`Error::Damaged`], which says that the old
-    /// value cannot be released, it may have the new one.
+    /// [`Error::InsideUpdate`], or a failure of the medium; the key keeps its old value. After
+    /// [`Error::Damaged`], which says that the old value cannot be released, it may have the new one.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -75,9 +75,9 @@ impl Client {
         self.session.put(key, value)
     }
 
-    /// Gives `key` this value until a time, in milliseconds since 1970 by the pool's clock: the system's, but
-    /// it never goes back. From then on the key is absent, and compaction takes its space back; a time that
-    /// has passed makes it absent at once.
+    /// Gives `key` this value until a time, in milliseconds since 1970 by the pool's clock, which is the
+    /// system's but never goes back. From then on the key is absent, and compaction takes its space back; a
+    /// time that has passed makes it absent at once.
     ///
     /// # Errors
     /// As for [`put`](Client::put).
@@ -148,8 +148,8 @@ impl Client {
     }
 
     /// The version of `key`: a number that every write of the key makes higher, across deletions, crashes and
-    /// openings too. `None` if there is no value. Compaction leaves it as it is. Writes of other keys raise
-    /// it by nothing, but the next write of this key may raise it by any amount.
+    /// openings too. `None` if there is no value. Compaction leaves it as it is, and so do writes of
+    /// other keys. The next write of this key may raise it by any amount.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the design has no versions (`viper`, `viper-pacman`); as for
@@ -179,7 +179,7 @@ impl Client {
         Ok(self.get_into(key, &mut value)?.then_some(value))
     }
 
-    /// Copies the value of `key` into `out`, replacing what was there, and tells whether there is one.
+    /// Copies the value of `key` into `out`, replacing its contents, and returns whether there is one.
     /// Allocates nothing once `out` has grown.
     ///
     /// # Errors
@@ -200,8 +200,8 @@ impl Client {
 
     /// Reads many keys at once, several times faster than one by one, because their cache misses overlap.
     /// `each` is called with the position and the value of every key, in order. Each is the value
-    /// at some moment of this call, which may come before the first call of `each`. No value is of an earlier
-    /// moment than that of a key before it.
+    /// at some moment of this call, which may come before the first call of `each`. The moments of later keys
+    /// are not earlier than those of the keys before.
     ///
     /// # Errors
     /// As for [`get`](Client::get).
@@ -255,9 +255,9 @@ impl Client {
         Ok(())
     }
 
-    /// Carries out all writes of a batch or, after a crash or an error, none of them. For readers they take
-    /// effect one after the other, within a few microseconds; no other write of the same keys comes in
-    /// between. One fence, however many.
+    /// Carries out all writes of a batch or, after a crash or an error, none of them. Readers see
+    /// them take effect one after the other, within a few microseconds, and in `xp` all at once. No other
+    /// write of the same keys comes in between. It takes one fence, however many writes there are.
     ///
     /// # Errors
     /// As for [`put`](Client::put), and [`Error::BatchTooLarge`] for one that no segment can hold.

@@ -120,8 +120,8 @@ fn join(regions: Vec<Region>, options: &Options) -> Result<Region, Error> {
 
 fn no_part(number: usize, count: usize) -> Error {
     Error::Option(match count {
-        1 => format!("the place of part {number} is told, but the pool has no other parts"),
-        _ => format!("the place of part {number} is told; the parts behind the first are 1 to {}", count - 1),
+        1 => format!("a path was given for part {number}, but the pool has no other parts"),
+        _ => format!("a path was given for part {number}; the parts behind the first are 1 to {}", count - 1),
     })
 }
 

@@ -113,7 +113,7 @@ impl Store {
         }
     }
 
-    /// Opens the pool at `path`. `progress` is told how many segments are recovered, and how many there are.
+    /// Opens the pool at `path`. `progress` receives the number of recovered segments, and that of all.
     ///
     /// # Errors
     /// As for [`open`](Store::open).
@@ -194,7 +194,8 @@ impl Store {
     /// happens in a pool whose bytes are all on one node.
     ///
     /// # Errors
-    /// [`Error::Option`] if no part is on this node, [`Error::Medium`] if it has no processors for us.
+    /// [`Error::Option`] if no part is on this node, [`Error::Medium`] if this process may use none of its
+    /// processors.
     pub fn pin(&self, node: u16) -> Result<(), Error> {
         Ok(self.engine.region().pin(self.known(node)?)?)
     }
@@ -244,7 +245,7 @@ impl Store {
         Setting::of(self.design).map(|setting| (setting.name, setting.value(&options))).collect()
     }
 
-    /// The folder in which the store keeps the data for which persistent memory has no room, or would. `None`
+    /// The folder for the data for which persistent memory has no room; it may not be there yet. `None`
     /// without [levels](crate::Levels).
     pub fn levels(&self) -> Option<&Path> {
         self.levels.as_deref()
@@ -278,7 +279,7 @@ impl Store {
     }
 
     /// Cleans every segment with superseded or deleted records, so that its space can be used again. Returns
-    /// how many segments were freed and how many bytes had to move. Writers do this by themselves while space
+    /// how many segments were freed and how many bytes had to move. Writers do this by themselves when space
     /// is short; this method lets a program choose the time.
     ///
     /// # Errors
@@ -333,8 +334,8 @@ impl Store {
         self.engine.sync()
     }
 
-    /// Proves every structure and record. `progress` is told how many segments are done, and how many there
-    /// are.
+    /// Proves every structure and record. `progress` receives the number of segments that are done, and that
+    /// of all.
     ///
     /// # Errors
     /// [`Error::ClientsOpen`] while clients are alive. Damage is in the report, and is no error.
@@ -357,8 +358,8 @@ impl Store {
     }
 
     /// Closes the store, so that the next open has nothing to repair and little to read, and writes a file
-    /// back to its device. A store without changes since a clean open, or open for reading only, changes
-    /// nothing now.
+    /// back to its device. If the store has not changed since a clean open, or is open for reading only, the
+    /// pool stays as it is.
     ///
     /// # Errors
     /// [`Error::ClientsOpen`] while clients are alive; a failure of the medium; [`Error::NewerFormat`] for a

@@ -22,7 +22,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::TableExists`]; [`Error::Unsupported`] for a design without tables; [`Error::Option`] for a
-    /// name that is none, or if the pool has no room for another table.
+    /// name that is empty or too long, or if the pool has no room for another table.
     ///
     /// ```
     /// # use quipu::{Design, Options, Store};
@@ -89,8 +89,8 @@ impl Store {
         self.engine.table_stats(table.id)
     }
 
-    /// The state of all tables now, to read with [`Client::pin_at`](crate::Client::pin_at). As long as it
-    /// lives, nothing that it shows is given back, but for tables that are dropped.
+    /// The state of all tables now, to read with [`Client::pin_at`](crate::Client::pin_at). While it lives,
+    /// no space that it shows is freed, except that of dropped tables.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a design without snapshots.

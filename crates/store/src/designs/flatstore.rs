@@ -39,30 +39,28 @@ const PH_PARTS: LogParts<CcehIndex<PmNodes>> = LogParts::of_design();
 const FF_PARTS: LogParts<FastFairIndex> = LogParts::of_design().ordered();
 
 type Part = (&'static str, &'static str);
-const PERSISTENT: Part = ("persistent", "when its self-certifying record is fenced");
-const NAMED: Part =
-    ("persistent", "when its self-certifying record is fenced, and the index has durably named it (2.1)");
-const SCANNED: Part = ("opened", "when all segments have been scanned, by several threads");
-const SAVED: Part =
-    ("opened", "from the checkpoint of a clean close, else when all segments have been scanned");
+const PERSISTENT: Part = ("durable", "when the self-certifying record is fenced: one fence a put");
+const NAMED: Part = ("durable", "when the self-certifying record is fenced, and then the index entry (2.1)");
+const SCANNED: Part = ("open", "after a scan of all segments, by several threads");
+const SAVED: Part = ("open", "from the checkpoint of a clean close, otherwise by a scan of all segments");
 const BELIEVED: Part =
-    ("opened", "at once: the index is believed, and the background finds out which records are dead (3.5)");
+    ("open", "at once: the index is believed, and dead records are found in the background (3.5)");
 
 /// The parts of one of the four.
 const fn parts(persistent: Part, published: &'static str, opened: Part) -> [Part; 9] {
     [
-        ("placed", "in the client's segment for hot records or for cold ones (2.1, 3.4)"),
+        ("records", "in the client's segment for hot records or for cold ones (2.1, 3.4)"),
         persistent,
-        ("published", published),
+        ("index", published),
         ("writers", "lock the stripe of their key"),
         ("readers", "lock nothing; an epoch keeps what they read from reuse"),
-        ("released", "by a bit and a counter in DRAM; the index's word tells its length (3.2)"),
+        ("garbage", "marked by a bit and counted, in DRAM; the index stores the length of a record (3.2)"),
         (
-            "space comes back",
-            "by copying live records under one fence and repointing, flushed in batches (3.3)",
+            "compaction",
+            "copies live records under one fence, and flushes their index entries in batches (3.3)",
         ),
         opened,
-        ("cached in DRAM", "which keys are hot (3.4)"),
+        ("hot keys", "a set of them in DRAM (3.4)"),
     ]
 }
 
@@ -81,7 +79,7 @@ pub(super) const M: Recipe = Recipe {
         paper: "FlatStore, ASPLOS 2020, with Pacman, USENIX ATC 2022",
         parts: &parts(
             PERSISTENT,
-            "by Masstree in DRAM, which keeps all keys, in their order; or by c-ALEX, which keeps their first bytes",
+            "Masstree in DRAM, which stores whole keys, in their order; with `index=alex`, c-ALEX, which stores their first bytes",
             SAVED,
         ),
         can: Capabilities { chooses_index: true, ..M_PARTS.capabilities() },
@@ -111,7 +109,7 @@ pub(super) const H: Recipe = Recipe {
     design: Design::FLATSTORE_H,
     description: Description {
         name: "flatstore-h",
-        parts: &parts(PERSISTENT, "by CCEH in DRAM, which keeps keys of eight bytes", SCANNED),
+        parts: &parts(PERSISTENT, "CCEH in DRAM, with keys of eight bytes in its entries", SCANNED),
         can: H_PARTS.capabilities(),
         ..M.description
     },
@@ -129,7 +127,7 @@ pub(super) const PH: Recipe = Recipe {
     design: Design::FLATSTORE_PH,
     description: Description {
         name: "flatstore-ph",
-        parts: &parts(NAMED, "by CCEH in the pool, which keeps keys of eight bytes", BELIEVED),
+        parts: &parts(NAMED, "CCEH in the pool, with keys of eight bytes in its entries", BELIEVED),
         can: PH_PARTS.capabilities(),
         ..M.description
     },
@@ -147,7 +145,7 @@ pub(super) const FF: Recipe = Recipe {
     design: Design::FLATSTORE_FF,
     description: Description {
         name: "flatstore-ff",
-        parts: &parts(NAMED, "by FAST&FAIR in the pool, which keeps all keys, in their order", BELIEVED),
+        parts: &parts(NAMED, "FAST&FAIR in the pool, which stores whole keys, in their order", BELIEVED),
         can: FF_PARTS.capabilities(),
         ..M.description
     },

@@ -74,7 +74,8 @@ pub const SWITCHES: &[(&str, &str)] = &[
 type Limit = (fn(&Capabilities) -> bool, &'static str);
 
 const LIMITS: &[Limit] = &[
-    (|can| !can.ordered, "no order: no range scans"),
+    (|can| !can.when_ordered().ordered, "no order: no range scans"),
+    (|can| can.orders_on_request(), "order, and so range scans, only for handles with index=alex"),
     (|can| !can.tables, "no tables, snapshots or range deletes"),
     (|can| !can.batches, "no atomic batches"),
     (|can| !can.expiry, "no expiry"),
@@ -82,10 +83,10 @@ const LIMITS: &[Limit] = &[
     (|can| !can.updates_in_place, "no updates in place"),
     (|can| !can.large_values, "values up to a quarter of a zone"),
     (|can| can.value_zones, "values up to 1 GiB, as far as the pool has room"),
-    (|can| !can.salvages, "no salvage: records do not tell which of them count"),
+    (|can| !can.salvages, "no salvage: records do not show which of them count"),
     (
         |can| !can.salvages,
-        "a file is refused after a crash of the operating system, since nobody could tell what it has lost",
+        "a file is refused after a crash of the operating system, since its losses could not be found",
     ),
 ];
 

@@ -31,14 +31,14 @@ const TECHNIQUES: Techniques =
     Techniques { reduce: true, separate: false, shortcut: Shortcut::Off, batch: true };
 
 type Part = (&'static str, &'static str);
-const PLACED: Part = ("placed", "in the client's own segment, a zone used as a log (2)");
+const PLACED: Part = ("records", "in the client's own segment, a zone used as a log (2)");
 const PERSISTENT: Part =
-    ("persistent", "when its self-certifying record is fenced, and the index has durably named it (3.2)");
-const RELEASED: Part = ("released", "by a bit and a counter in DRAM");
+    ("durable", "when the self-certifying record is fenced, and then the index entry (3.2)");
+const RELEASED: Part = ("garbage", "marked by a bit and counted, in DRAM");
 const SPACE: Part =
-    ("space comes back", "by copying live records under one fence and repointing, flushed in batches");
+    ("compaction", "copies live records under one fence, and flushes their index entries in batches");
 const OPENED: Part =
-    ("opened", "at once: the index is believed, and the background finds out which records are dead (3.2)");
+    ("open", "at once: the index is believed, and dead records are found in the background (3.2)");
 
 /// MPKV.
 pub(super) const MPKV: Recipe = Recipe {
@@ -50,19 +50,22 @@ pub(super) const MPKV: Recipe = Recipe {
             PLACED,
             PERSISTENT,
             (
-                "published",
-                "by buckets of eight words in the pool, in two phases; readers complete the second (3.2)",
+                "index",
+                "buckets of eight words in the pool, updated in two phases; readers complete the second (3.2)",
             ),
             (
                 "writers",
                 "lock the stripe of their key, then one of 4,096 words in DRAM for its chain of buckets (3.1)",
             ),
-            ("writers that meet", "at a key: of two puts one may return for the other (3.3)"),
+            (
+                "elimination",
+                "if two threads put one key at the same time, only one value may be written (3.3)",
+            ),
             ("readers", "lock nothing; an epoch keeps what they read from reuse (3.2)"),
             RELEASED,
             SPACE,
             OPENED,
-            ("cached in DRAM", "nothing"),
+            ("cache", "none unless `cache` asks for one"),
         ],
         can: PARTS.capabilities(),
     },
@@ -91,16 +94,16 @@ pub(super) const BASELINE: Recipe = Recipe {
         parts: &[
             PLACED,
             PERSISTENT,
-            ("published", "by buckets of a lock and seven words in the pool, in two phases (3.2)"),
+            ("index", "buckets of a lock and seven words in the pool, updated in two phases (3.2)"),
             (
                 "writers",
                 "lock the stripe of their key, then in the first bucket of its chain, in the pool (4.1)",
             ),
-            ("readers", "lock in the first bucket of a chain too, beside each other (4.1)"),
+            ("readers", "share the lock in the first bucket of the chain (4.1)"),
             RELEASED,
             SPACE,
-            ("opened", "when all buckets have been looked at, whose locks a crash may have left taken (3.1)"),
-            ("cached in DRAM", "nothing"),
+            ("open", "after a look at all buckets, whose locks a crash may have left taken (3.1)"),
+            ("cache", "none unless `cache` asks for one"),
         ],
         can: BASELINE_PARTS.capabilities(),
     },

@@ -180,7 +180,7 @@ const SHAPES: Names<CcehSettings> = &[("paper", CcehSettings::paper()), ("dense"
 /// Settings of a CCEH index.
 pub(crate) const CCEH: &[Setting] = &[pool(
     "cceh",
-    "shape of the index: segments of 16 KiB and a probing distance of 4, or fewest bytes a record (3.1)",
+    "shape of the index; paper: segments of 16 KiB and a probing distance of 4; dense: fewest bytes a record (3.1)",
     &Named(|options| &mut options.offset_map.shape, SHAPES),
 )];
 
@@ -188,12 +188,12 @@ pub(crate) const CCEH: &[Setting] = &[pool(
 pub(crate) const PACMAN: &[Setting] = &[
     pool(
         "pacman",
-        "all of the next at once, shortcuts if they pay on the medium; off is the raw store of the paper (4)",
+        "all of the following techniques at once, shortcuts only where they pay on the medium; off: the raw store of the paper (4)",
         &Pacman,
     ),
     pool(
         "reduce",
-        "words of the index tell lengths, and bits in DRAM tell dead records (3.2)",
+        "the index stores the lengths of records, and bits in DRAM mark dead records (3.2)",
         &Named(|options| &mut options.techniques.reduce, SWITCH),
     ),
     pool(
@@ -203,7 +203,7 @@ pub(crate) const PACMAN: &[Setting] = &[
     ),
     pool(
         "batch",
-        "records are copied under one fence, and their entries flushed together (3.3)",
+        "records are copied under one fence, and their index entries flushed together (3.3)",
         &Named(|options| &mut options.techniques.batch, SWITCH),
     ),
 ];
@@ -211,7 +211,7 @@ pub(crate) const PACMAN: &[Setting] = &[
 /// PACMAN's technique for indexes that can tell where an entry stands.
 pub(crate) const SHORTCUT: &[Setting] = &[pool(
     "shortcut",
-    "records tell where the index has them, where it can say so (3.1); auto: on persistent memory",
+    "records store the place of their index entry, if the index has such places (3.1); auto: on persistent memory",
     &Named(
         |options| &mut options.techniques.shortcut,
         &[("on", Shortcut::On), ("off", Shortcut::Off), ("auto", Shortcut::Auto)],
@@ -222,7 +222,7 @@ pub(crate) const SHORTCUT: &[Setting] = &[pool(
 pub(crate) const TABLE: &[Setting] = &[
     pool(
         "buckets",
-        "buckets of the index at first, 64 bytes each, rounded up to 16 digits; if it grows, no more than a zone holds (2)",
+        "first number of buckets of the index, 64 bytes each, rounded up to 16 significant bits; if it grows, at most what a zone holds (2)",
         &Written(
             |options| &mut options.table.buckets,
             "1 to 2147483648",
@@ -231,7 +231,7 @@ pub(crate) const TABLE: &[Setting] = &[
     ),
     pool(
         "grow",
-        "whether the index grows, a bucket at a time; the paper's does not, and its chains get longer (2)",
+        "whether the index grows, a bucket at a time; the paper's does not: its chains get longer (2)",
         &Named(|options| &mut options.table.grow, SWITCH),
     ),
 ];
@@ -239,7 +239,7 @@ pub(crate) const TABLE: &[Setting] = &[
 /// Settings of NStore.
 pub(crate) const NSTORE: &[Setting] = &[pool(
     "entry",
-    "checked: a check over the whole record, one fence; op-last: the paper's form, its first word written last, one fence within a line and two beyond, and no check behind the header (III-E)",
+    "checked: a checksum over the whole record, one fence; op-last: the paper's form, whose first word is written last: one fence within a line, two beyond, and no checksum behind the header (III-E)",
     &Named(
         |options| &mut options.files.entry,
         &[("checked", EntryForm::Checked), ("op-last", EntryForm::OpLast)],

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Parts {
     /// Where the parts behind the first are to be, of a new pool.
     pub(crate) further: Vec<PathBuf>,
-    /// The nodes of all parts, if the user tells.
+    /// The nodes of all parts, if the user names them.
     pub(crate) nodes: Vec<Node>,
     /// Where parts are now.
     pub(crate) moved: Vec<(usize, PathBuf)>,
@@ -40,15 +40,15 @@ impl Options {
         self
     }
 
-    /// Tells where part `number` of an existing pool is now; the first is number 0, and is named by the
-    /// opening itself.
+    /// Names the present path of part `number` of an existing pool. The first is number 0, whose path is
+    /// given to the opening itself.
     pub fn part_at(mut self, number: usize, path: impl AsRef<Path>) -> Options {
         self.parts.moved.push((number, path.as_ref().to_owned()));
         self
     }
 
     /// The nodes of all parts of a new pool, in their order. Default: the node of each device, as the system
-    /// tells it; 0 for a file on a device of which it does not.
+    /// reports it; 0 for a file on a device without one.
     pub fn nodes(mut self, nodes: impl IntoIterator<Item = u16>) -> Options {
         self.parts.nodes = nodes.into_iter().map(Node).collect();
         self

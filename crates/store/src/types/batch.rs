@@ -46,8 +46,8 @@ impl WriteBatch {
         self.add(Kind::Tombstone, key, &[], 0)
     }
 
-    /// Lets the writes to come be of a table, until the next call. At first they are of the table of the
-    /// client that carries the batch out. All writes of a batch happen together, in whatever tables they are.
+    /// Names the table of the following writes, until the next call. Before the first call, writes go to the
+    /// table of the client that carries the batch out. All writes of a batch happen together, in all tables.
     ///
     /// ```
     /// # use quipu::{Design, Options, Store, WriteBatch};

@@ -44,7 +44,7 @@ pub struct Capabilities {
     pub has_blocks: bool,
     /// Whether its index is always in the pool, and trusted at open.
     pub index_in_pool: bool,
-    /// Its pools are smaller than this, since words of its index name no place beyond.
+    /// Its pools are smaller than this number of bytes, since words of its index name no place beyond.
     pub pools_below: u64,
     /// Smallest default size of a zone.
     pub(crate) least_zone: u64,
@@ -62,14 +62,14 @@ pub struct Capabilities {
     pub caches: bool,
     /// Whether records of one size are updated in place.
     pub updates_in_place: bool,
-    /// Whether one of two puts that meet at a key may return for the other.
+    /// Whether only one value may be written if two threads put one key at the same time.
     pub eliminates: bool,
     /// Whether puts may be published by later writes of their client.
     pub publishes_late: bool,
-    /// At most so many per cent of the bytes of records are lost beside them in zones and pages of a small
-    /// pool. Tools derive the size of a pool from it.
+    /// Bytes that zones and pages of a small pool lose beside records at most, in per cent of the bytes of
+    /// records. Tools derive the size of a pool from it.
     pub waste: u64,
-    /// Whether a damaged pool can be salvaged: records prove themselves, and tell which of them counts.
+    /// Whether a damaged pool can be salvaged: records prove themselves, and show which of them counts.
     pub salvages: bool,
     /// Parts of its pools for which the format has no check (`docs/PAPERS.md` has the table): damage there
     /// does not show.

@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// These bytes cannot be updated in place.
     #[error(
-        "only eight bytes on a multiple of eight of their page, inside the value, can be updated in place"
+        "only eight bytes inside the value, at a multiple of eight in their page, can be updated in place"
     )]
     NotInPlace,
     /// The store was opened for reading only ([`Store::open_read_only`](crate::Store::open_read_only)).
@@ -83,9 +83,9 @@ pub enum Error {
         /// Bytes of free zones, or free blocks, that this write could have used.
         free: u64,
     },
-    /// There may be room, and somebody held it back for as long as the write
-    /// [waited](crate::Options::wait_for_room). A holder on the write's own thread is not waited for.
-    #[error("{wanted} bytes are wanted, {free} are free, and no more came free in {} s: {holder}", .waited.as_secs_f64())]
+    /// Cleaning, a guard, a scan or a snapshot held room back for as long as the write
+    /// [waited](crate::Options::wait_for_room). A write does not wait for a holder on its own thread.
+    #[error("{wanted} bytes are wanted, {free} are free, and no more became free in {} s: {holder}", .waited.as_secs_f64())]
     RoomHeld {
         /// Bytes that were wanted.
         wanted: u64,
@@ -93,7 +93,7 @@ pub enum Error {
         free: u64,
         /// How long it waited.
         waited: Duration,
-        /// The one that held it back.
+        /// The holder.
         holder: Box<Holder>,
     },
     /// Records or structures of the pool do not prove themselves; the pool was not changed.
@@ -125,14 +125,13 @@ pub enum Error {
     /// The closure of an update of the store wrote to it, or called for its maintenance, which could wait for
     /// that closure for ever. The inner call has done nothing.
     #[error(
-        "inside the closure of an update its store can be read, and neither written to nor maintained; do that when the update \
-         has returned"
+        "the closure of an update may only read its store; write to the store when the update has returned"
     )]
     InsideUpdate,
     /// A thread panicked while it compacted the pool or published a write. Its work is left as after a crash:
     /// every acknowledged write is in the pool. Reads still work, except of a key whose publication is in an
     /// unknown state.
-    #[error("a thread has panicked at its work on the store; drop the store and open it again")]
+    #[error("a thread panicked while it worked on the store; drop the store and open it again")]
     BackgroundFailed,
     /// An option has an impossible value.
     #[error("{0}")]
@@ -178,9 +177,9 @@ pub enum ErrorKind {
     Argument,
     /// Make room, or use a larger pool or disk.
     Room,
-    /// Close the other handle of the pool.
+    /// Close the other handle of the pool, or drop the clients of this one.
     InUse,
-    /// The file is no pool of this program, or of a version it knows.
+    /// The file is no pool, or a pool of a version that this program does not read.
     NotAPool,
     /// Restore the pool from a copy.
     Damaged,

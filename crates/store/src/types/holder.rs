@@ -5,7 +5,7 @@ use quipu_parts::epoch::{self, What};
 use std::fmt;
 use std::time::Duration;
 
-/// The one that keeps room from being used again.
+/// A guard, scan, snapshot or call that keeps room from being used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
@@ -25,13 +25,13 @@ pub struct Holder {
 pub enum Holding {
     /// A [`Guard`](crate::Guard).
     Guard,
-    /// A guard under which somebody scans.
+    /// A guard under which a scan runs.
     Scan,
     /// A [`Snapshot`](crate::Snapshot).
     Snapshot,
     /// A call of another thread that has not returned.
     Call,
-    /// Other writers, which take the room that is made, or are at work on it.
+    /// Other writers, which take the room that becomes free, or still work to free it.
     Writers,
 }
 

@@ -58,12 +58,12 @@ impl<'g> Iter<'g> {
         Iter(Walk::new(begun))
     }
 
-    /// Call it after the last pair: it tells whether the iteration has shown all pairs.
+    /// Call it after the last pair: it returns an error if the iteration has not shown all pairs.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the records that were left out, because they do not prove themselves
     /// ([`Options::verify_reads`](crate::Options::verify_reads)) or cannot be read. The same error, or a
-    /// failure of the allocator, if an index in the pool does not tell how to continue.
+    /// failure of the allocator, if an index in the pool does not show how to continue.
     /// [`Error::BackgroundFailed`], without any pair, if a write can neither be shown nor left out.
     ///
     /// ```
@@ -97,7 +97,7 @@ impl<'g> Keys<'g> {
         Keys(Walk::new(begun))
     }
 
-    /// Call it after the last key: it tells whether the iteration has shown all keys.
+    /// Call it after the last key: it returns an error if the iteration has not shown all keys.
     ///
     /// # Errors
     /// As for [`Iter::ended`].

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Part {
     /// Its file or device; `None` for memory.
     pub path: Option<PathBuf>,
-    /// The NUMA node of its bytes; 0 where nobody tells.
+    /// The NUMA node of its bytes; 0 if it is not known.
     pub node: u16,
     /// Its length in bytes.
     pub bytes: u64,

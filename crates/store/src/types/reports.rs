@@ -28,9 +28,9 @@ pub struct RecoveryReport {
     /// Keys whose latest record was in these places, in order, as far as they are legible.
     pub lost_keys: Vec<LostKey>,
     /// Places in segments left open by the last run where nothing proves itself, although records behind them
-    /// do. Either the run died before it had acknowledged their records, or they were damaged later; nothing
-    /// tells which. If too many bytes behind a place look like records, the search stops and the place
-    /// extends to the end of the segment. Records in it may then be missing.
+    /// do. Either the run died before it had acknowledged their records, or they were damaged later; which of
+    /// the two is not known. If too many bytes behind a place look like records, the search stops and the
+    /// place extends to the end of the segment. Records in it may then be missing.
     pub torn: Vec<DamagedPlace>,
     /// How far the clock by which values expire is ahead of the system's clock, which was set back or was
     /// wrong ([`Options::reset_expiry`](crate::Options::reset_expiry)).
@@ -72,8 +72,8 @@ pub struct SalvageReport {
     pub keys: u64,
     /// Everything that is wrong in the old pool.
     pub damage: Damage,
-    /// Keys that the pool had when it was closed, and whose latest record is lost. `None` if it was not
-    /// closed, or has lost what it knew then: nothing tells their number.
+    /// Keys that the pool had when it was closed, and whose latest record is lost. `None` if their
+    /// number is not known: the pool was not closed, or has lost its count.
     pub missing: Option<u64>,
     /// Keys whose latest record is lost, in order, as far as they are legible.
     pub lost: Vec<LostKey>,

@@ -4,7 +4,7 @@ use quipu_medium::Region;
 use quipu_parts::index::IndexGrowth;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sizes and counts of an open store, exact when nobody is writing.
+/// Sizes and counts of an open store, exact while no thread writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -19,8 +19,8 @@ pub struct Stats {
     pub zones: u64,
     /// Zones that are free.
     pub free_zones: u64,
-    /// Zones of another node, and pieces of such, that were taken since open: the node of the client that
-    /// needed one had no room.
+    /// Zones, and pieces of zones, that clients have taken from another node since open, since their own had
+    /// no room.
     pub spills: u64,
     /// Zones that puts leave free, for deletes and for compaction to move records to.
     pub reserve_zones: u64,
@@ -77,19 +77,19 @@ pub struct Stats {
     /// Bytes of DRAM that the cache in front of the index takes.
     pub cache_bytes: u64,
     /// Reads by key since open, where there is such a cache, and those of them that it has answered. A client
-    /// tells every 32.
+    /// adds its counts about every 32 reads.
     pub cache_reads: u64,
     /// See [`cache_reads`](Stats::cache_reads).
     pub cache_hits: u64,
-    /// Records that threads of their node have copied for scans of others.
+    /// Records that threads on their node have copied for scans from other nodes.
     pub copied_records: u64,
     /// Splits of the index since open.
     pub index_splits: u64,
     /// Files of levels, below the pool.
     pub level_files: u64,
-    /// Bytes of these.
+    /// Bytes of these files.
     pub level_bytes: u64,
-    /// Records in these, superseded ones included.
+    /// Records in these files, superseded ones included.
     pub level_records: u64,
     /// Bytes by which levels are larger than they should be: compaction is behind.
     pub level_debt: u64,
@@ -99,7 +99,7 @@ pub struct Stats {
     pub dumped_bytes: u64,
     /// Pauses of writers since open that keep the pace of dumps and of compaction.
     pub paced_writes: u64,
-    /// How long they took together, in milliseconds.
+    /// Their total length, in milliseconds.
     pub paced_ms: u64,
     /// Records that splits had to read because the index had used up its stored hash bits.
     pub index_records_read: u64,

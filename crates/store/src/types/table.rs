@@ -23,13 +23,13 @@ impl Table {
     }
 }
 
-/// The size of a table, exact when nobody is writing.
+/// The size of a table, exact while no thread writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableStats {
     /// Keys present. Those of a deleted range count until they have been swept, which snapshots delay.
     pub records: u64,
-    /// Bytes of their records, about.
+    /// Bytes of their records, approximately.
     pub live_bytes: u64,
     /// Bytes of the zones that it takes.
     pub bytes: u64,

@@ -210,28 +210,3 @@ fn every_piece_of_the_guide_stands_here() {
     }
     assert!(pieces > 10, "{pieces}");
 }
-
-#[test]
-fn the_guide_says_of_each_design_what_its_description_says() {
-    let heading = "| design | order | batches | expiry | large values | in place | salvage | index in |";
-    let (_, table) = GUIDE.split_once(heading).expect("the table of designs");
-    let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
-    let described: Vec<String> = Design::ALL
-        .iter()
-        .map(|design| {
-            let about = design.description();
-            let has = [
-                about.can.ordered,
-                about.can.batches,
-                about.can.expiry,
-                about.can.large_values,
-                about.can.updates_in_place,
-                about.can.salvages,
-            ];
-            let has = has.map(|has| if has { "yes" } else { "no" }).join(" | ");
-            let index = if about.can.index_in_pool { "pool" } else { "DRAM" };
-            format!("| `{design}` | {has} | {index} |")
-        })
-        .collect();
-    assert_eq!(rows, described);
-}

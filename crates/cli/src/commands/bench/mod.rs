@@ -21,7 +21,7 @@ Examples:
 pub const FIELDS: &str = "\
 Fields of the JSON objects: design, settings (if any were chosen), phase, medium, threads, records, ops, seconds, mops, p50_ns, p99_ns, \
 p999_ns, dram_bytes_per_record, pm_bytes_per_record; with --batch, of puts, batch; with --roofline also roofline, the share of the limit; \
-where puts returned for others that had overwritten them, eliminated_per_op; where a cache answered gets, cache_hits_per_op; with \
+where a put returned since another had overwritten it, eliminated_per_op; where a cache answered gets, cache_hits_per_op; with \
 --keys, the set, keys; on sim, in place of times and DRAM, fences_per_op, lines_flushed_per_op, lines_read_per_op, \
 media_write_bytes_per_op, remote_writes_per_op, remote_reads_per_op, modelled_ns_per_op (what one thread would wait, by a model of Optane). What was not measured is left out.";
 

@@ -17,15 +17,15 @@ Examples:
   quipu bench ops --batch 16                                # log batching
   quipu bench ops --design nstore,flatstore-m --key-size 8 --keys longlat
   quipu bench ops --medium sim --records 20k --json
-  quipu bench ops --medium sim --nodes 2 --threads 4        # lines of the other node an operation
+  quipu bench ops --medium sim --nodes 2 --threads 4        # counts lines of the other node
   quipu bench ops --medium dax --pool /mnt/pmem0/p --part /mnt/pmem1/p --threads 2 --pin";
 
 /// Measure insert, get, get_many, scan, update, blind_delete and remove, each alone.
 ///
 /// Insert puts all records. Get, get_many and update choose among them uniformly. Where the design keeps keys
-/// in order, scan reads 100 records from a random one on, and scan_some 1 to 100. Blind_delete takes records
-/// in random order, and is not told whether they were there; remove is. Every value read is checked. The
-/// benchmark's own work, which counts in every result, is measured alone and printed beside it.
+/// in order, scan reads 100 records from a random one on, and scan_some 1 to 100. Blind_delete and remove
+/// delete records in random order; remove also returns whether they were there. Every value read is checked.
+/// The benchmark's own work, which counts in every result, is measured alone and printed beside it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -33,8 +33,8 @@ pub struct Args {
     settings: Settings,
     #[command(flatten)]
     sizes: Sizes,
-    /// The set that the first eight bytes of keys are drawn from, such as longlat; `bench index` describes
-    /// them all.
+    /// The set that the first eight bytes of keys are drawn from, such as longlat; `quipu-lab bench index
+    /// --help` describes them all.
     #[arg(long, value_name = "SET", value_parser = KeySet::named, default_value = "uniform")]
     keys: KeySet,
     /// Operations of each phase after the inserts. [default: as many as records]

@@ -16,7 +16,8 @@ Fields of the JSON object: pool, name, records (that it held).";
 
 /// Drop a table with all that it holds, at once, however much that is.
 ///
-/// Nothing is asked. A table that holds records is dropped only with --yes. The table called default stays.
+/// The command does not ask. A table that holds records is dropped only with --yes. The table called default
+/// stays.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -41,7 +42,7 @@ impl Args {
             // The library refuses the table that stays, whatever it holds.
             if records > 0 && !self.yes && self.name != DEFAULT {
                 return Err(Failure::Usage(format!(
-                    "the table {:?} holds {}; add --yes to drop it all the same, or export it first with --table",
+                    "the table {:?} holds {}; add --yes to drop it with its records, or export it first with --table",
                     self.name,
                     counted(records, "record")
                 )));

@@ -2,5 +2,6 @@
 
 pub mod cost;
 pub mod misleading;
+pub mod page;
 pub mod schedule;
 pub mod small_disk;

@@ -7,7 +7,7 @@ use crate::types::change::{Change, Entry, Expiry};
 use crate::types::error::Error;
 
 impl Client {
-    /// Deletes `key`, and tells whether it was there. An absent key costs nothing in the pool.
+    /// Deletes `key`, and returns whether it was there. An absent key costs nothing in the pool.
     ///
     /// # Errors
     /// As for [`delete`](Client::delete).
@@ -58,8 +58,8 @@ impl Client {
     /// [`Error::InsideUpdate`] for any other call. It must not wait for a write of another thread, which may
     /// wait for this key.
     ///
-    /// Two stores that are written to inside of each other's closures, in either order, wait for each other
-    /// without end: choose one order. Another thread's writes of keys that share the lock wait for `change`,
+    /// Two closures over two stores, each of which writes to the other's store, wait for each other for ever:
+    /// choose one order of stores. Another thread's writes of keys that share the lock wait for `change`,
     /// and so do its calls that wait for writers, such as [`compact`](crate::Store::compact).
     ///
     /// The new value never expires. Its type may be any that lends bytes, but it cannot borrow from the old
@@ -91,10 +91,10 @@ impl Client {
         self.session.modify(key, &mut Update { mark, change, new: None })
     }
 
-    /// Shows the value of `key`, its expiry and its version, and carries out the [`Change`] that `change`
-    /// returns, with no other write of that key in between. Otherwise it works as [`update`](Client::update).
-    /// A new value may be a part of the old one, which is copied once more; other bytes are given as a
-    /// vector.
+    /// Passes the value of `key`, its expiry and its version to `change`, and carries out the [`Change`] that
+    /// it returns, with no other write of that key in between. Otherwise it works as
+    /// [`update`](Client::update). A new value may be a part of the old one, which is copied once more; other
+    /// bytes are given as a vector.
     ///
     /// # Errors
     /// As for [`put`](Client::put), and [`Error::Unsupported`] if the design has no expiry and the value is
@@ -128,7 +128,7 @@ impl Client {
         self.session.modify(key, &mut UpdateWith { mark, change, new: Vec::new() })
     }
 
-    /// Puts `value` if `key` is absent, and tells whether it did.
+    /// Puts `value` if `key` is absent, and returns whether it did.
     ///
     /// # Errors
     /// As for [`put`](Client::put).
@@ -149,7 +149,7 @@ impl Client {
         )
     }
 
-    /// Puts `value` if the [version](Client::version) of `key` is `expected`, and tells whether it did.
+    /// Puts `value` if the [version](Client::version) of `key` is `expected`, and returns whether it did.
     /// `None` stands for "absent". The old value is not read.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl Client {
         )
     }
 
-    /// Gives `key` the value `new` if its value is `expected`, and tells whether it did. `None` stands for
+    /// Gives `key` the value `new` if its value is `expected`, and returns whether it did. `None` stands for
     /// "absent".
     ///
     /// # Errors
@@ -270,7 +270,7 @@ impl<F: FnMut(Option<Entry<'_>>) -> Change<'_>> Decide for UpdateWith<F> {
     }
 }
 
-/// Puts or deletes a key if its present value is accepted, and tells whether it did.
+/// Puts or deletes a key if its present value is accepted, and returns whether it did.
 struct PutIf<'v, F> {
     name: &'static str,
     accepts: F,

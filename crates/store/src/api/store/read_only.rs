@@ -55,8 +55,8 @@ impl Store {
         Store::open_read_only_with_progress(path, options, &|_, _| {})
     }
 
-    /// Opens the pool for reading only. `progress` is told how many segments are recovered, and how many
-    /// there are.
+    /// Opens the pool for reading only. `progress` receives the number of recovered segments, and that of
+    /// all.
     ///
     /// # Errors
     /// As for [`open_read_only`](Store::open_read_only).
@@ -72,10 +72,10 @@ impl Store {
 
     /// Copies records that prove themselves from the damaged pool at `path` into a new pool at `into`, of the
     /// same size and, unless `options` name another, the same zone size. The damaged pool is not changed.
-    /// `progress` is told how many segments are read, and how many there are.
+    /// `progress` receives the number of segments that are read, and that of all.
     ///
     /// # Errors
-    /// As for [`open`](Store::open) if too little is left to tell where anything is, and as for
+    /// As for [`open`](Store::open) if too little is left to find anything, and as for
     /// [`create`](Store::create). If the copy fails, the new pool is removed, and
     /// its levels.
     ///

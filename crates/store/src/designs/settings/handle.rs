@@ -12,19 +12,19 @@ const READERS_MAX: u32 = 8;
 pub(super) const HANDLE: &[Setting] = &[
     Setting {
         name: "eliminate",
-        help: "of two puts that meet at a key one may return for the other (3.3)",
+        help: "if two threads put one key at the same time, only one value may be written (3.3)",
         field: &Named(|options| &mut options.eliminate, SWITCH),
         of_handle: Some(|can| can.eliminates),
     },
     Setting {
         name: "late",
-        help: "the index learns of a put with later writes of its client; off: before it returns",
+        help: "on: a later write of the client enters a put into the index; off: this is done before the put returns",
         field: &Named(|options| &mut options.late, SWITCH),
         of_handle: Some(|can| can.publishes_late),
     },
     Setting {
         name: "merge",
-        help: "direct: writes go into the Global Index; key: into an index of their memtable, which the cleaner merges when that is full; off: it is merged for a dump (3.3)",
+        help: "direct: writes go into the Global Index; key: into an index of their memtable, which is merged when the memtable is full; off: which is merged for a dump or a close (3.3)",
         field: &Named(
             |options| &mut options.merging,
             &[("direct", Merging::Direct), ("key", Merging::Key), ("off", Merging::Off)],
@@ -33,7 +33,7 @@ pub(super) const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "index",
-        help: "hash: keys have no order; alex: c-ALEX, a learned index, keeps them in order",
+        help: "hash: a hash index, keys without order; alex: c-ALEX, a learned index, keys in order",
         field: &Named(
             |options| &mut options.index,
             &[("hash", IndexChoice::Own), ("alex", IndexChoice::Alex)],
@@ -42,7 +42,7 @@ pub(super) const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "index",
-        help: "masstree: has whole keys; alex: c-ALEX, a learned index, has their first bytes, and is faster (NStore, IV)",
+        help: "masstree: stores whole keys; alex: c-ALEX, a learned index, stores their first bytes and is faster (NStore, IV)",
         field: &Named(
             |options| &mut options.index,
             &[("masstree", IndexChoice::Own), ("alex", IndexChoice::Alex)],
@@ -51,7 +51,7 @@ pub(super) const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "clusters",
-        help: "clusters of keys that have files of their own on a node, fewer where the pool has few zones (NStore, III-C)",
+        help: "clusters of keys, each with a file of its own on a node; fewer if the pool has few zones (NStore, III-C)",
         field: &Written(
             |options| &mut options.files.clusters,
             "a power of two, at most 4096",
@@ -81,13 +81,13 @@ pub(super) const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "readers",
-        help: "threads of each node that read its records for scans from other nodes; none where the pool is on one node (NStore, III-E)",
+        help: "threads of each node that read its records for scans from other nodes; none if the pool is on one node (NStore, III-E)",
         field: &Written(|options| &mut options.readers, "0 to 8", |readers| *readers <= READERS_MAX),
         of_handle: Some(|can| can.reads_near),
     },
     Setting {
         name: "cache",
-        help: "a cache in DRAM in front of the index, by bytes; auto: in quipu and nstore, 64 MiB on persistent memory and on several nodes (NStore, III-B)",
+        help: "size of a cache in DRAM in front of the index; auto: 64 MiB in quipu and nstore on persistent memory or several nodes, otherwise off (NStore, III-B)",
         field: &Written(
             |options| &mut options.cache,
             "auto, off, or bytes from 4096 on",
@@ -97,7 +97,7 @@ pub(super) const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "cache-policy",
-        help: "raf: reads weighed by the way to their node; raf-net: by what a hit saves; lfu: reads; lru: the last read; lru-raf: the last read, weighed; nap: the keys that were read most in the last period (NStore, III-B, V-D)",
+        help: "keeps pairs by raf: reads, weighed by the distance of their node; raf-net: reads, weighed by what a hit saves; lfu: reads; lru: the last read; lru-raf: the last read, weighed as in raf; nap: reads in the last period (NStore, III-B, V-D)",
         field: &Named(
             |options| &mut options.cache_policy,
             &[
