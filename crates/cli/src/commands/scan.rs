@@ -24,11 +24,11 @@ expires (milliseconds since 1970, if it does), table (unless it is default).";
 
 /// Print records in the order of their keys, or in reverse order.
 ///
-/// Each record is a line: the key, a tab and the value, escaped as in an export of the form tsv (docs/EXPORT.md). Keys are
-/// ordered by their bytes. This needs a design that keeps keys in order, or quipu, which does so on request
-/// and then reads all records first. `quipu designs` says which keep an order; `quipu export` sorts the
-/// records of any design. Every record is proved before it is printed; if one does not prove itself, the
-/// others are printed and the exit code is 1.
+/// Each record is a line: the key, a tab and the value, escaped as in an export of the form tsv
+/// (docs/EXPORT.md). Keys are ordered by their bytes. This needs a design that keeps keys in order, or quipu,
+/// which does so on request and then reads all records first. `quipu designs` says which keep an order;
+/// `quipu export` sorts the records of any design. Every record is proved before it is printed; if one does
+/// not prove itself, the others are printed and the exit code is 1.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
