@@ -114,8 +114,7 @@ pub const SWALLOWED: &[(&str, usize, &str)] = &[
     ("crates/parts/src/record/view.rs", 2, "bytes that are no record are an answer"),
     ("crates/parts/src/runs/lsm/files.rs", 2, "files that no version names go, or stay until the next time"),
     ("crates/parts/src/runs/lsm/tree.rs", 1, "a version that cannot be read is not the known one"),
-    ("crates/lab/src/sim_levels.rs", 1, "the error has been handed to the caller beside the records"),
-    ("crates/parts/src/space/handle.rs", 1, "a write back that fails matters after a crash of the system"),
+    ("crates/parts/src/space/handle.rs", 2, "a write back that fails matters after a crash of the system"),
     (
         "crates/parts/src/space/kept_storage.rs",
         3,

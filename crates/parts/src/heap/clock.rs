@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(space.superblock().run.get(), 1);
     }
 
-    /// A closed pool has lost nothing that needs an excuse: its first change makes this boot and file its own.
+    /// A closed pool has lost nothing that needs an excuse: its first change notes this boot and this file.
     #[test]
     fn the_run_of_a_closed_pool_notes_its_place_as_it_begins() {
         for draws in [false, true] {

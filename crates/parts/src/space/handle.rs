@@ -218,6 +218,8 @@ impl Space {
         let superblock = self.superblock();
         if !superblock.is_clean() && !superblock.is_noted(&self.region) {
             self.update_superblock(|superblock| superblock.note_place(&self.region));
+            // On a file, a refusal means that a crash of the system has the copy refused once more.
+            let _ = self.write_back_superblock();
         }
     }
 

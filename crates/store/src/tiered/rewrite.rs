@@ -32,7 +32,7 @@ use crate::walk::room;
 use quipu_medium::LINE;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::Reference;
-use quipu_parts::heap::chain::{CHUNK_HEADER, Memtable, RecordFound};
+use quipu_parts::heap::chain::{CHUNK_HEADER, Memtable, RecordFound, VERSION_FIELD};
 use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::{Content, Kind};
 use quipu_parts::sync::{SpinGuard, SpinLock};
@@ -50,6 +50,9 @@ const BATCH: usize = 64;
 
 /// An item of copies takes at most one part in so many of a zone, unless it is one record.
 const ITEMS: u64 = 4;
+
+/// Copies leave at most one part in so many unused at the ends of zones, about.
+const ENDS: u64 = 8;
 
 /// The rewriting of a store.
 pub(super) struct Rewriter {
@@ -342,12 +345,11 @@ impl<I: InOrder> Tiers<I> {
         let held = heap.usage().of_all(zones, heap.space().expiry_time());
         let hides_nothing = if is_oldest { held.tombstones } else { 0 };
         let stays = held.records.saturating_sub(held.dead.max(held.expired) + hides_nothing);
-        // Copies share headers and last lines. At the end of a zone is less than a record and its header.
-        let item = (held.bytes_of(BATCH as u64)).clamp(1, zone_size / ITEMS);
+        // Copies share headers and last lines.
+        let item = held.bytes_of(BATCH as u64).clamp(1, zone_size / ITEMS);
         let packed = held.bytes_of(stays);
-        let packed = packed + (packed.div_ceil(item) + packed / zone_size) * (CHUNK_HEADER + LINE / 2);
-        let packed = packed + packed / zone_size * held.bytes_of(1);
-        if stays > 0 && packed > u64::from(heap.space().free_zones()) * zone_size {
+        let packed = packed + packed.div_ceil(item) * (CHUNK_HEADER + LINE / 2);
+        if stays > 0 && packed + packed / ENDS > u64::from(heap.space().free_zones()) * zone_size {
             return None;
         }
         let gone = held.bytes.saturating_sub(packed);
@@ -449,9 +451,8 @@ impl<I: InOrder> Tiers<I> {
         Ok(may_go)
     }
 
-    /// Writes the copies that the writer has, and waits until they are visible.
     /// Writes the item of copies before one more record, if it would be longer than this room. A new item has
-    /// the room that is left in the zone, so that copies fill zones to their ends.
+    /// the room that is left in the zone: if nobody else writes there, copies fill zones to their ends.
     fn make_room_for_copy(
         &self,
         guard: &Guard<'_>,
@@ -459,7 +460,7 @@ impl<I: InOrder> Tiers<I> {
         writer: &mut Writer,
         (len, room): (u64, &mut u64),
     ) -> Result<(), Error> {
-        let len = len.next_multiple_of(LINE);
+        let len = (len + VERSION_FIELD).next_multiple_of(LINE);
         if !writer.item.is_empty() && writer.item.len() + len > *room {
             self.move_item(guard, table, writer)?;
         }
@@ -470,6 +471,7 @@ impl<I: InOrder> Tiers<I> {
         Ok(())
     }
 
+    /// Writes the copies that the writer has, and waits until they are visible.
     fn move_item(&self, guard: &Guard<'_>, table: &Arc<Table<I>>, writer: &mut Writer) -> Result<(), Error> {
         let last = self.write(guard, (&[table], Near::default()), writer, (Purpose::Move, None))?;
         writer.item.clear();

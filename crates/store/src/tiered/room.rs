@@ -17,10 +17,8 @@ use quipu_parts::runs::Compact;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A writer that finds no room rewrites a memtable that gives back one part in so many, and at last in so
-/// many.
+/// A writer that finds no room rewrites a memtable that gives back one part in so many.
 const LEAST: u64 = 32;
-const LEAST_AT_LAST: u64 = 256;
 /// Ahead of need, one that gives back one part in so many.
 const LEAST_AHEAD: u64 = 4;
 /// If there are levels: a dump gives all back, and writes each record once more, to a slower place.
@@ -34,8 +32,6 @@ pub(crate) struct Search {
     /// The [turnover](Cleans::turnover) when it began.
     turnover: u64,
     has_sealed: bool,
-    /// One part in so many of a memtable must be given back, if there are no dumps.
-    least: u64,
     /// The disk of the levels is full.
     dump_failed: Option<Error>,
     /// On a full disk: the free zones when this began, and whether a step was taken since. One that is given
@@ -99,7 +95,7 @@ impl<I: InOrder> Cleans for Tiers<I> {
 
     fn step(&self, search: &mut Search) -> Result<Step, Error> {
         let is_before_dumps = self.dumper.is_there() && search.storage.is_none();
-        let least = if is_before_dumps { LEAST_BEFORE_DUMPS } else { search.least };
+        let least = if is_before_dumps { LEAST_BEFORE_DUMPS } else { LEAST };
         // A dump needs no room.
         let stepped = self.rewrite_some(&Demand { least, numbers: 0..search.older_than });
         let stepped = stepped.or_else(|error| room(error).map(|()| Step::Nothing))?;
@@ -124,11 +120,11 @@ impl<I: InOrder> Cleans for Tiers<I> {
     }
 
     fn widen(&self, search: &mut Search) -> Result<bool, Error> {
-        if !std::mem::replace(&mut search.has_sealed, true) {
-            self.seal_superseded()?;
-            return Ok(true);
+        if std::mem::replace(&mut search.has_sealed, true) {
+            return Ok(false);
         }
-        Ok(std::mem::replace(&mut search.least, LEAST_AT_LAST) != LEAST_AT_LAST)
+        self.seal_superseded()?;
+        Ok(true)
     }
 
     fn renew(&self, search: &mut Search) -> Result<(), Error> {
@@ -275,7 +271,7 @@ impl<I: InOrder> Tiers<I> {
         drop(dumping);
         self.release_all_ripe();
         self.dumper.pace.unmerged(self.most_unmerged());
-        self.common.bell.ring();
+        self.compactor.bell.ring();
         Ok(Dumped::Some)
     }
 
@@ -338,7 +334,6 @@ impl<I: InOrder> Tiers<I> {
                 older_than,
                 turnover,
                 has_sealed: false,
-                least: LEAST,
                 dump_failed: None,
                 storage: None,
             });

@@ -234,9 +234,6 @@ twins! {
     xp_flushed_not_noted: XP, Broken::Store(Twin::FlushedNotNoted), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 16, 17];
     xp_later_merged_alone: XP, Broken::Store(Twin::LaterMergedAlone), &[NOT_FROM_THERE, NOT_HAD], ANY, &[80, 115, 140];
     xp_frozen_early: XP, Broken::Store(Twin::FrozenEarly), &[NOT_FROM_THERE, NOT_HAD], ANY, &[4, 24, 29];
-    /// Nothing of a frozen layer is being rewritten.
-    xp_frozen_while_rewritten: XP, Broken::Store(Twin::FrozenWhileRewritten), &[NOT_HAD, "a record of a chunk"], ANY,
-        &[], histories 4;
     xp_deletions_not_dumped: XP, Broken::Store(Twin::DeletionsNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 4, 5];
     xp_ranges_not_dumped: XP, Broken::Store(Twin::RangesNotDumped), &[NOT_FROM_THERE, NOT_HAD], ANY, &[1, 4, 5];
     xp_flushed_by_object: XP, Broken::Store(Twin::FlushedByObject), &[NOT_FROM_THERE], ANY, &[4, 11, 20];
