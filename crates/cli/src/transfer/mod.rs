@@ -6,7 +6,7 @@
 //! of a Debian installation: a large text that many machines have, and that nobody made up for a benchmark.
 //!
 //! - **Memory.** Files are streamed. An import holds one batch of records and one line, and of the form
-//!   `debian` a number for every key. An export holds about 1 MiB of text, and the keys if it has to sort them.
+//!   `debian` a number for every key. An export holds about 1 MiB of text, and the keys if it sorts them.
 //! - **Order.** An export is sorted by table and key: equal contents give equal files. A design that keeps no
 //!   tables iterates in no order, so its keys are sorted in memory.
 //! - **Failure.** An import keeps what it has put and says how far it came; doing it again does no harm.
