@@ -157,7 +157,8 @@ impl<I: Index> NlogSpine<I> {
     /// The outcome of a step for a write that may not need it.
     fn tolerated(&self, stepped: Result<Step, Error>) -> Result<Step, Error> {
         match stepped {
-            // A victim that cannot be read, or moved now, does not refuse a write that has room.
+            // A damaged victim counts as cleaned, and an error of the medium as nothing found: neither
+            // refuses a write that has room.
             Err(Error::Damaged(_)) => Ok(Step::Taken),
             Err(Error::Medium(_)) => Ok(Step::Nothing),
             stepped => stepped,

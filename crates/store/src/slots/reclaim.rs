@@ -214,7 +214,7 @@ impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
     }
 
     fn others_work(&self, _search: &Search) -> bool {
-        // A step waits for the one before it.
+        // Steps share one lock, so nobody else is inside one.
         false
     }
 

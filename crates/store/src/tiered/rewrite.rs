@@ -353,10 +353,11 @@ impl<I: InOrder> Tiers<I> {
             return None;
         }
         let gone = held.bytes.saturating_sub(packed);
-        // A full zone leaves less than the longest record. More of it shows that a run ended there, and a
-        // copy leaves no such rest.
+        // A full zone leaves less than a long record. More of it shows that a run ended there, and a copy
+        // leaves no such rest.
         let rest = capacity.saturating_sub(u64::from(end) * LINE);
-        let rest = if rest > zone_size / 4 + 2 * LINE { rest } else { 0 };
+        let long = (zone_size / 4 + 2 * LINE).max(2 * held.bytes_of(1));
+        let rest = if rest > long { rest } else { 0 };
         Some(Candidate { at, number: memtable.number(), capacity, gain: gone + rest })
     }
 
@@ -451,8 +452,8 @@ impl<I: InOrder> Tiers<I> {
         Ok(may_go)
     }
 
-    /// Writes the item of copies before one more record, if it would be longer than this room. A new item has
-    /// the room that is left in the zone: if nobody else writes there, copies fill zones to their ends.
+    /// Writes the item of copies out if it would be longer than this room with one more record. A new item may
+    /// fill the rest of the zone: if nobody else writes there, copies fill zones to their ends.
     fn make_room_for_copy(
         &self,
         guard: &Guard<'_>,

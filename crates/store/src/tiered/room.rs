@@ -21,7 +21,8 @@ use std::sync::atomic::Ordering;
 const LEAST: u64 = 32;
 /// Ahead of need, one that gives back one part in so many.
 const LEAST_AHEAD: u64 = 4;
-/// If there are levels: a dump gives all back, and writes each record once more, to a slower place.
+/// In both cases, if there are levels and dumps do not fail: a dump gives all back, and writes each record
+/// once more, to a slower place.
 const LEAST_BEFORE_DUMPS: u64 = 2;
 
 /// The search of a write that found no room.
@@ -94,11 +95,7 @@ impl<I: InOrder> Cleans for Tiers<I> {
     }
 
     fn step(&self, search: &mut Search) -> Result<Step, Error> {
-        let is_before_dumps = self.dumper.is_there() && search.storage.is_none();
-        let least = if is_before_dumps { LEAST_BEFORE_DUMPS } else { LEAST };
-        // A dump needs no room.
-        let stepped = self.rewrite_some(&Demand { least, numbers: 0..search.older_than });
-        let stepped = stepped.or_else(|error| room(error).map(|()| Step::Nothing))?;
+        let stepped = self.rewrite_for(search)?;
         if stepped == Step::Taken {
             search.storage.iter_mut().for_each(|before| before.has_stepped = true);
             return Ok(stepped);
@@ -108,12 +105,12 @@ impl<I: InOrder> Cleans for Tiers<I> {
         }
         match self.dump_step() {
             Ok(Dumped::Some) => Ok(Step::Taken),
-            // It takes long.
+            // A dump takes long: a writer looks at it now and then, and does not wait for its lock.
             Ok(Dumped::ByAnother) if !self.dumper.has_failed(self.region().ticks()) => Ok(Step::ByAnother),
             Ok(_) => Ok(Step::Nothing),
             Err(error) if error.kind() == ErrorKind::Room => {
                 search.dump_failed = Some(error);
-                Ok(Step::Nothing)
+                self.rewrite_for(search)
             }
             Err(error) => Err(error),
         }
@@ -128,7 +125,7 @@ impl<I: InOrder> Cleans for Tiers<I> {
     }
 
     fn renew(&self, search: &mut Search) -> Result<(), Error> {
-        // Others have moved records to younger memtables, and have taken the room.
+        // Others have rewritten memtables and used what that freed, so those up to now may be rewritten.
         search.older_than = self.log.heap().clock().draw(self.log.heap().space());
         (search.turnover, search.has_sealed) = (self.turnover(), false);
         Ok(())
@@ -148,7 +145,7 @@ impl<I: InOrder> Cleans for Tiers<I> {
     }
 
     fn others_work(&self, _search: &Search) -> bool {
-        // A step waits for the one before it.
+        // Steps share one lock, so nobody else is inside one.
         false
     }
 
@@ -174,6 +171,15 @@ impl<I: InOrder> Cleans for Tiers<I> {
 impl<I: InOrder> Tiers<I> {
     fn thread(&self) -> u32 {
         self.region().thread_number()
+    }
+
+    /// A step of rewriting for a search. One that lacks room itself finds nothing.
+    fn rewrite_for(&self, search: &Search) -> Result<Step, Error> {
+        let is_before_dumps =
+            self.dumper.is_there() && search.storage.is_none() && search.dump_failed.is_none();
+        let least = if is_before_dumps { LEAST_BEFORE_DUMPS } else { LEAST };
+        let stepped = self.rewrite_some(&Demand { least, numbers: 0..search.older_than });
+        stepped.or_else(|error| room(error).map(|()| Step::Nothing))
     }
 
     fn rewrite_some(&self, demand: &Demand) -> Result<Step, Error> {

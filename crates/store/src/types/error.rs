@@ -84,7 +84,8 @@ pub enum Error {
         free: u64,
     },
     /// Cleaning, a guard, a scan or a snapshot held room back for as long as the write
-    /// [waited](crate::Options::wait_for_room). A write does not wait for a holder on its own thread.
+    /// [waited](crate::Options::wait_for_room). A write does not wait so long for a guard or a scan of
+    /// its own thread.
     #[error("{wanted} bytes are wanted, {free} are free, and no more became free in {} s: {holder}", .waited.as_secs_f64())]
     RoomHeld {
         /// Bytes that were wanted.

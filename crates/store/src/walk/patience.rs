@@ -4,14 +4,14 @@
 use quipu_medium::{MediumKind, Region};
 use quipu_parts::sync::Waiter;
 
-/// Turns that a wait has at least: this thread may not be running while others are. A turn of a busy
-/// processor may take some milliseconds, so there are few. A simulated clock stands still, and its turns are
-/// short.
+/// Turns that a wait has at least, whatever the clock says: on a busy machine the time may pass before the
+/// others have run. A turn may take some milliseconds then, so there are few. A simulated clock stands still,
+/// and its turns are short.
 const LEAST_TURNS: u32 = 256;
 const SIMULATED_TURNS: u32 = 4096;
 
-/// Microseconds of a turn, once others have had the processor for the least turns: a share of the wait so
-/// far, since a look for room may take long in a large pool.
+/// Bounds of a rest behind the least turns, in microseconds, and its share of the wait so far, as a divisor: a
+/// look for room may take long in a large pool.
 const SHORTEST_REST: u64 = 200;
 const LONGEST_REST: u64 = 10_000;
 const RESTS: u64 = 64;
@@ -32,8 +32,8 @@ impl Patience<'_> {
         Patience { region, limit, began: None, turns: 0, waiter: Waiter::default() }
     }
 
-    /// Begins anew, since there was work to do: for a search that cleans nothing that was written since it
-    /// began, so that its work ends by itself.
+    /// Begins anew, since there was work to do, or another thread gets on with the only work that there is.
+    /// Such work ends by itself: a search cleans nothing that was written since it began.
     pub(crate) fn renew(&mut self) {
         *self = Patience::new(self.region, self.limit);
     }
@@ -43,7 +43,7 @@ impl Patience<'_> {
         self.began.map_or(0, |began| self.region.ticks().saturating_sub(began))
     }
 
-    /// Whether others have had the processor for the least turns.
+    /// Whether it has had the least turns.
     pub(crate) fn is_long(&self) -> bool {
         self.turns >= LEAST_TURNS
     }

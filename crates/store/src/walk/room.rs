@@ -1,7 +1,7 @@
 //! Room for writes, in every walk: who cleans and when, what a full disk means, and when a pool is full.
 //!
 //! A walk says how it takes one step of cleaning, and what a step may still look for ([`Cleans`]). The rest
-//! is decided here, once:
+//! is decided here, once. One exception is `xp` with levels: ahead of need its writers are paced by dumps.
 //!
 //! - *Ahead of need.* A write that finds few zones left calls the cleaner ([`help`]). If there is none, or it
 //!   is behind, the write takes a step itself. A cleaner takes steps until enough is free ([`clean_ahead`]).
@@ -13,9 +13,9 @@
 //!   [`Options::wait_for_room`](crate::Options::wait_for_room) says, and then its error names the holder.
 //! - *A full disk* is a lack of storage, not of zones. The same search asks for what gives storage back.
 //!
-//! The order of the looks matters: what was cleaned is free, waits for readers, or was taken by others, and
-//! moves on in this order. So they are looked at in this order, and whoever makes room between two looks is
-//! seen by the later one.
+//! The order of the looks matters: what was cleaned waits for readers, is free, and is taken by others, one
+//! after the other. They are looked at in this order, so room that moves on between two looks is seen by the
+//! later one.
 
 use super::patience::Patience;
 use crate::background::Progress;
@@ -29,9 +29,9 @@ use quipu_parts::{epoch, twin};
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Share of the zones, as a divisor, that cleaners leave free before they rest. It is as small as keeps
-/// writers from waiting: a free zone could hold garbage instead, and the more garbage there is, the fewer
-/// bytes must be copied.
+/// Share of the zones, as a divisor, that cleaners leave free before they rest. It is just large enough that
+/// writers do not wait. A free zone could hold garbage instead, and the more garbage there is, the fewer bytes
+/// must be copied.
 const LOW_WATER_DIVISOR: u32 = 256;
 
 /// Share of the low water, as a divisor, below which writers help the cleaner.
@@ -109,20 +109,21 @@ pub(crate) trait Cleans {
     /// A step that meets the terms. It frees what waited for readers that have left.
     fn step(&self, search: &mut Self::Search) -> Result<Step, Error>;
 
-    /// Widens the terms, or ends what others have open; `false` if all of that was done.
+    /// Widens the terms, or ends what others have open; `false` if all of that was done, or has to wait.
     fn widen(&self, search: &mut Self::Search) -> Result<bool, Error>;
 
-    /// Begins the search anew: others have taken room that was made.
+    /// Goes on with the search over what has become garbage since it began: others have taken room that was
+    /// made. The terms stay as wide as they are.
     fn renew(&self, search: &mut Self::Search) -> Result<(), Error>;
 
-    /// A count that changes when a writer has taken zones or blocks. Those for records that move are not in
-    /// it: they leave more room behind, and the search itself takes such.
+    /// A count that changes when a writer has taken zones or blocks. Those for records that move do not count:
+    /// they leave more room behind, and the steps of the search itself take such.
     fn turnover(&self) -> u64;
 
     /// Whether something that was cleaned waits for readers.
     fn has_retired(&self) -> bool;
 
-    /// As [`has_retired`](Cleans::has_retired), for a search: `false` if nothing of it is of use.
+    /// As [`has_retired`](Cleans::has_retired), for a search: `false` if it could not use that even when free.
     fn waits_for_readers(&self, _search: &Self::Search) -> bool {
         self.has_retired()
     }
@@ -174,18 +175,18 @@ pub(crate) fn clean_ahead<W: Cleans>(walk: &W, step: impl FnOnce() -> Result<Ste
     match tolerated(step()) {
         Ok(Step::Taken) => Progress::More,
         Ok(Step::Nothing) if walk.left() >= walk.room().low_water => Progress::Enough,
-        // A writer that takes a step meets the same error, and can report it.
+        // A writer in need takes the same step, and meets the same error.
         _ => Progress::Stuck,
     }
 }
 
 /// Cleans until there is room for a write that met `error`: in the pool, or on a full disk. The caller holds
-/// no lock that a step needs, and is not pinned. It has read the [turnover](Cleans::turnover) before anything
-/// about the search: if it has changed, what was seen since is out of date.
+/// no lock that a step needs, and is not pinned. It has read the [turnover](Cleans::turnover) before it looked
+/// for victims: if it has changed, what was seen since is out of date.
 ///
 /// # Errors
-/// The write's own, if there is no room to be made; [`Error::RoomHeld`] if somebody held it back until the
-/// wait ended.
+/// The [shortage](Cleans::shortage), if there is no room to be made; [`Error::RoomHeld`] if somebody held it
+/// back until the wait ended. On a full disk the write's own in both cases.
 #[cold]
 pub(crate) fn make_room<W: Cleans>(
     walk: &W,
@@ -218,7 +219,7 @@ fn search_for_room<W: Cleans>(
             Step::Nothing if walk.widen(search)? => continue,
             Step::Nothing => false,
             Step::ByAnother => {
-                // This thread would take its processor.
+                // The thread at work gets the processor.
                 walk.common().region().pause(BY_ANOTHER);
                 let before = std::mem::replace(&mut progress, walk.progress());
                 if progress != before {
@@ -232,7 +233,7 @@ fn search_for_room<W: Cleans>(
             return Ok(());
         }
         let others_work = others_work || walk.others_work(search) && !twin!(OthersForgotten);
-        // Read last: a thread that is no longer seen at work has been counted.
+        // Read last: a thread counts what it takes before it ceases to be seen at work.
         let before = std::mem::replace(&mut turnover, walk.turnover());
         let has_changed = turnover != before && !twin!(TurnoverForgotten);
         if has_changed {
@@ -241,7 +242,7 @@ fn search_for_room<W: Cleans>(
         if !(waits || others_work || has_changed) {
             return refuse(walk, search, error, &patience, HeldBy::Nobody);
         }
-        // This thread cannot drop what it holds; others that end a step have had their turns.
+        // Waiting for what this thread itself holds is useless. Others had their turns to end a step.
         let is_own = waits && patience.is_long() && holder::is_own(walk.common().region(), walk.holder());
         if is_own || !patience.lasts() {
             let held = if waits { HeldBy::Readers } else { HeldBy::Writers };
@@ -300,7 +301,7 @@ pub(crate) fn clean_all<W: Cleans>(
         match step() {
             Ok(Step::Taken) => patience.renew(),
             Ok(_) | Err(Error::PoolFull { .. } | Error::Medium(MediumError::DiskFull { .. }))
-                // Others may have seen it free since the step.
+                // Something was freed during the step, by anyone.
                 if walk.freed() != freed || walk.has_retired() && patience.lasts() => {}
             Ok(_) => return Ok(()),
             Err(error) => return Err(error),

@@ -11,8 +11,8 @@
 //! An expired record acts as a tombstone, and moves as one. The records of a frame move one by one.
 //!
 //! A segment that a client has open cannot be cleaned, and holds back younger tombstones. An idle client
-//! would do so for ever. So when nothing else helps, all segments are revoked from their clients, which check
-//! for that under the lock of each key.
+//! would do so for ever. So before a write is refused, all segments are revoked from their clients, which
+//! check for that under the lock of each key.
 //!
 //! The zone is given back when all readers that could reach its records have left.
 //!
@@ -22,7 +22,7 @@
 //! its victim, which gives a zone to the others. A worker without a victim continues an abandoned one.
 //!
 //! A cleaner works ahead of the writers where there is one (see [`crate::background`]). If it falls behind,
-//! or there is none, writers pay for the space that they use: while few zones are left, each write is
+//! or there is none, writers pay for the space that they use: while very few zones are left, each write is
 //! preceded by a step. A write that finds no room takes as many steps as it needs. It cleans no segment that
 //! was opened since, unless others take the room that it makes.
 
@@ -132,12 +132,12 @@ struct Demand {
     born_before: u64,
     /// It gives at least so many bytes back.
     least: u64,
-    /// Tombstones may take this share of all record bytes, as a divisor, before the oldest segment becomes
-    /// one.
+    /// Tombstones may take this share of all record bytes, as a divisor, before the oldest segment becomes a
+    /// victim.
     tombstone_share: u64,
-    /// With this much room behind its records, moving them is worthwhile, if there is no other reason.
+    /// If nothing else is worthwhile, a segment with this much unused room behind its records is a victim.
     place: u64,
-    /// It gives storage back: room behind its records has none.
+    /// It gives storage back. Unused room does not count then: it has no storage.
     gives_storage: bool,
     /// Records that a step takes.
     piece: usize,

@@ -14,18 +14,19 @@ use quipu_parts::index::Index;
 use quipu_parts::sync::SpinGuard;
 
 /// The least gain that a writer demands of cleaning a segment, as a share of it. It bounds write
-/// amplification: each written record is copied at most this often.
+/// amplification: for each byte that is gained, at most so many are copied.
 const LEAST_DIVISOR: u64 = 64;
 
-/// Records that a step of a writer takes at most, so that it waits for microseconds.
+/// Records that a step of a writer takes at most, so that it delays the writer by microseconds only.
 const PIECE_OF_WRITER: usize = 32;
 
 /// Share of all record bytes, as a divisor, that tombstones may take before the oldest segments are cleaned
-/// because of them: by a writer, and by a compaction on request.
+/// because of them; and before a write is refused, or by a compaction on request.
 const TOMBSTONE_SHARE: u64 = 16;
 const ASKED_TOMBSTONE_SHARE: u64 = 256;
 
-/// Looks at others, on a full disk, before the compactor leaves its own segments in spite of them.
+/// On a full disk: after so many looks the compactor's own segments are left to the write even if others
+/// still clean.
 const LOOKS: u32 = 256;
 
 /// The search of a write that found no room.
@@ -43,8 +44,8 @@ pub(crate) struct Search {
     storage: Option<Storage>,
 }
 
-/// On a full disk a zone that is given back keeps the storage behind it. Others may have taken it, and get
-/// on: they may have returned a segment of the reserve.
+/// On a full disk a zone that is given back keeps the storage behind it. So any zone that was freed or taken
+/// is a reason to try again: who took it may have returned a segment of the reserve.
 struct Storage {
     given_back: u64,
     turnover: u64,
@@ -108,13 +109,13 @@ impl<I: Index> Cleans for Spine<I> {
             return Ok(true);
         }
         let demand = &mut search.demand;
-        // Before a write is refused, tombstones go that writers leave at other times.
+        // Before a write is refused, fewer tombstones are tolerated.
         if demand.tombstone_share < ASKED_TOMBSTONE_SHARE {
             demand.tombstone_share = ASKED_TOMBSTONE_SHARE;
             return Ok(true);
         }
-        // Room becomes a place that nobody can use: the end of a run seals open segments, and tombstones of
-        // absent keys may leave nothing else to clean.
+        // Unused room may lie behind the records of sealed segments: the end of a run seals open ones, and
+        // tombstones of absent keys may leave nothing else to clean. Moving those records makes it usable.
         if demand.place == u64::MAX {
             demand.place = search.len.max(demand.least);
             return Ok(true);
@@ -123,8 +124,7 @@ impl<I: Index> Cleans for Spine<I> {
     }
 
     fn renew(&self, search: &mut Search) -> Result<(), Error> {
-        // Records that others have superseded since may be garbage that only those clients know of, in a
-        // segment that they have passed on.
+        // Others may have parked writes since. What these supersede counts as garbage once they are published.
         self.publish_all_parked()?;
         search.demand.born_before = self.heap.draw();
         search.revoked = false;
@@ -227,11 +227,11 @@ impl<I: Index> Spine<I> {
     /// alone and every reader had left. They are not if others have zones at this moment that they give back,
     /// or have had some since this turnover.
     ///
-    /// Otherwise each refused large value would have all segments cleaned again, for the records deleted
-    /// since the last one.
+    /// Without this look, each refused large value would have all segments cleaned again, for the records
+    /// deleted since the last one.
     fn is_out_of_reach(&self, search: &Search, turnover: u64) -> bool {
         let Search { len, zones, purpose, storage, .. } = search;
-        // Records lose their hints when they are moved, so compaction gives more than that.
+        // Records lose their hints when they are moved, so they shrink, and this estimate would be too low.
         if *purpose != Use::Put || *zones == 0 || storage.is_some() || self.gives_hints {
             return false;
         }
@@ -283,7 +283,8 @@ impl<I: Index> Spine<I> {
     fn step_of_writer(&self, demand: &Demand) -> Result<Step, Error> {
         match self.compact_step(demand) {
             Ok(true) => Ok(Step::Taken),
-            // A victim that cannot be read, or moved now, does not refuse a write that has room.
+            // A damaged victim counts as cleaned, and an error of the medium as nothing found: neither
+            // refuses a write that has room.
             Err(Error::Damaged(_)) => Ok(Step::Taken),
             Ok(false) | Err(Error::Medium(_)) => Ok(Step::Nothing),
             Err(error) => Err(error),
