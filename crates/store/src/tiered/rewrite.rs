@@ -452,8 +452,8 @@ impl<I: InOrder> Tiers<I> {
         Ok(may_go)
     }
 
-    /// Writes the item of copies out if it would be longer than this room with one more record. A new item may
-    /// fill the rest of the zone: if nobody else writes there, copies fill zones to their ends.
+    /// Writes the item of copies out if it would be longer than this room with one more record. A new item
+    /// may fill the rest of the zone: if nobody else writes there, copies fill zones to their ends.
     fn make_room_for_copy(
         &self,
         guard: &Guard<'_>,

@@ -10,8 +10,8 @@ use quipu_parts::sync::Waiter;
 const LEAST_TURNS: u32 = 256;
 const SIMULATED_TURNS: u32 = 4096;
 
-/// Bounds of a rest behind the least turns, in microseconds, and its share of the wait so far, as a divisor: a
-/// look for room may take long in a large pool.
+/// Bounds of a rest behind the least turns, in microseconds, and its share of the wait so far, as a divisor:
+/// a look for room may take long in a large pool.
 const SHORTEST_REST: u64 = 200;
 const LONGEST_REST: u64 = 10_000;
 const RESTS: u64 = 64;

@@ -124,7 +124,8 @@ impl<I: Index> Cleans for Spine<I> {
     }
 
     fn renew(&self, search: &mut Search) -> Result<(), Error> {
-        // Others may have parked writes since. What these supersede counts as garbage once they are published.
+        // Others may have parked writes since. Records that these supersede count as garbage once they are
+        // published.
         self.publish_all_parked()?;
         search.demand.born_before = self.heap.draw();
         search.revoked = false;
