@@ -288,7 +288,7 @@ twins! {
     /// A write that finds no room does not wait for others that clean, or that hold zones for a moment.
     OthersForgotten,
     /// A write that finds no room does not look whether others have taken what was freed.
-    TurnoverForgotten,
+    TakesForgotten,
     /// The cleaner panics when it is called; no twin for the explorer.
     CleanerPanics,
     /// Recovery takes the first hole of a file of Nlog for the end of its records.

@@ -365,7 +365,7 @@ fn a_writer_is_not_refused_because_another_one_is_between_two_segments() {
 /// The driver needs its looks at other writers.
 #[test]
 fn a_driver_that_forgets_other_writers_refuses_one() {
-    for twin in [Twin::OthersForgotten, Twin::TurnoverForgotten] {
+    for twin in [Twin::OthersForgotten, Twin::TakesForgotten] {
         let is_refused = |work: fn()| {
             std::panic::catch_unwind(|| {
                 let _left_out = leave_out(Some(twin));

@@ -88,7 +88,7 @@ impl<I: Index> Cleans for NlogSpine<I> {
         Ok(())
     }
 
-    fn turnover(&self) -> u64 {
+    fn takes(&self) -> u64 {
         self.heap.takes()
     }
 
@@ -140,14 +140,14 @@ impl<I: Index> NlogSpine<I> {
             Error::Medium(MediumError::DiskFull { .. }) => true,
             error => return Err(error),
         };
-        let turnover = self.turnover();
+        let takes = self.takes();
         let freed = gives_storage.then(|| self.freed());
         let mut demand = Demand { born_before: self.heap.draw(), gives_storage, ..self.demand() };
         if gives_storage && purpose != Use::Put {
             demand.least = 1;
         }
         let mut search = Search { len, purpose, demand, has_closed: false, freed };
-        room::make_room(self, &mut search, turnover, error)
+        room::make_room(self, &mut search, takes, error)
     }
 
     fn step_of_writer(&self, demand: &Demand) -> Result<Step, Error> {

@@ -197,7 +197,7 @@ impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
         Ok(())
     }
 
-    fn turnover(&self) -> u64 {
+    fn takes(&self) -> u64 {
         self.heap.takes()
     }
 
@@ -350,7 +350,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         wanted: Wanted,
         percent: u8,
     ) -> Result<(), Error> {
-        let turnover = self.turnover();
+        let takes = self.takes();
         // The reclaimable block may be this client's own.
         self.end(session);
         let participant = self.common.epochs.register();
@@ -359,7 +359,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             Wanted::IndexZone => self.heap.blocks(),
         };
         let mut search = Search { wanted, percent, hopeless: false, steps, participant };
-        room::make_room(self, &mut search, turnover, error)
+        room::make_room(self, &mut search, takes, error)
     }
 
     /// Reclaims every block that is worth it, once. Returns how many became free, and how many bytes had to

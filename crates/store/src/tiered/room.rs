@@ -30,8 +30,8 @@ pub(crate) struct Search {
     purpose: Purpose,
     /// Memtables that are younger than the search are not rewritten: its own copies give nothing back.
     older_than: u64,
-    /// The [turnover](Cleans::turnover) when it began.
-    turnover: u64,
+    /// The number of [takes](Cleans::takes) when it began.
+    takes: u64,
     has_sealed: bool,
     /// The disk of the levels is full.
     dump_failed: Option<Error>,
@@ -127,11 +127,11 @@ impl<I: InOrder> Cleans for Tiers<I> {
     fn renew(&self, search: &mut Search) -> Result<(), Error> {
         // Others have rewritten memtables and used what that freed, so those up to now may be rewritten.
         search.older_than = self.log.heap().clock().draw(self.log.heap().space());
-        (search.turnover, search.has_sealed) = (self.turnover(), false);
+        (search.takes, search.has_sealed) = (self.takes(), false);
         Ok(())
     }
 
-    fn turnover(&self) -> u64 {
+    fn takes(&self) -> u64 {
         self.log.heap().takes()
     }
 
@@ -178,8 +178,7 @@ impl<I: InOrder> Tiers<I> {
         let is_before_dumps =
             self.dumper.is_there() && search.storage.is_none() && search.dump_failed.is_none();
         let least = if is_before_dumps { LEAST_BEFORE_DUMPS } else { LEAST };
-        let stepped = self.rewrite_some(&Demand { least, numbers: 0..search.older_than });
-        stepped.or_else(|error| room(error).map(|()| Step::Nothing))
+        room::tolerated(self.rewrite_some(&Demand { least, numbers: 0..search.older_than }))
     }
 
     fn rewrite_some(&self, demand: &Demand) -> Result<Step, Error> {
@@ -269,7 +268,7 @@ impl<I: InOrder> Tiers<I> {
         }
         let demand = self.demand(LEAST_BEFORE_DUMPS);
         // A dump needs no room.
-        if self.rewrite_step(&demand).or_else(|error| room(error).map(|()| false))? {
+        if room::tolerated(self.rewrite_some(&demand))? == Step::Taken {
             return Ok(Dumped::Some);
         }
         let Some(table) = self.to_dump(&dumping) else { return Ok(Dumped::Nothing) };
@@ -329,16 +328,16 @@ impl<I: InOrder> Tiers<I> {
             }
             error => return Err(error),
         };
-        let turnover = self.turnover();
+        let takes = self.takes();
         self.end(session);
         // On a full disk each step lets the write try again, and these steps come to an end.
-        let goes_on = |search: &Search| search.turnover == turnover && storage.is_some();
+        let goes_on = |search: &Search| search.takes == takes && storage.is_some();
         if !search.as_ref().is_some_and(goes_on) {
             let older_than = self.log.heap().clock().draw(space);
             *search = Some(Search {
                 purpose,
                 older_than,
-                turnover,
+                takes,
                 has_sealed: false,
                 dump_failed: None,
                 storage: None,
@@ -346,7 +345,7 @@ impl<I: InOrder> Tiers<I> {
         }
         let search = search.as_mut().expect("there is one");
         search.storage = storage;
-        room::make_room(self, search, turnover, error)
+        room::make_room(self, search, takes, error)
     }
 
     /// A piece of the cleaner's work.
@@ -409,9 +408,4 @@ impl<I: InOrder> Tiers<I> {
 
 fn is_of_a_full_disk(error: &Error) -> bool {
     error.kind() == ErrorKind::Room && !matches!(error, Error::PoolFull { .. })
-}
-
-/// A lack of room is not the error of a writer that helps.
-fn room(error: Error) -> Result<(), Error> {
-    if error.kind() == ErrorKind::Room { Ok(()) } else { Err(error) }
 }

@@ -118,7 +118,7 @@ pub(crate) trait Cleans {
 
     /// A count that changes when a writer has taken zones or blocks. Those for records that move do not count:
     /// they leave more room behind, and the steps of the search itself take such.
-    fn turnover(&self) -> u64;
+    fn takes(&self) -> u64;
 
     /// Whether something that was cleaned waits for readers.
     fn has_retired(&self) -> bool;
@@ -181,7 +181,7 @@ pub(crate) fn clean_ahead<W: Cleans>(walk: &W, step: impl FnOnce() -> Result<Ste
 }
 
 /// Cleans until there is room for a write that met `error`: in the pool, or on a full disk. The caller holds
-/// no lock that a step needs, and is not pinned. It has read the [turnover](Cleans::turnover) before it looked
+/// no lock that a step needs, and is not pinned. It has read the number of [takes](Cleans::takes) before it looked
 /// for victims: if it has changed, what was seen since is out of date.
 ///
 /// # Errors
@@ -191,16 +191,16 @@ pub(crate) fn clean_ahead<W: Cleans>(walk: &W, step: impl FnOnce() -> Result<Ste
 pub(crate) fn make_room<W: Cleans>(
     walk: &W,
     search: &mut W::Search,
-    turnover: u64,
+    takes: u64,
     error: Error,
 ) -> Result<(), Error> {
-    walk.room().stalls.waiting(walk.common().region(), || search_for_room(walk, search, turnover, error))
+    walk.room().stalls.waiting(walk.common().region(), || search_for_room(walk, search, takes, error))
 }
 
 fn search_for_room<W: Cleans>(
     walk: &W,
     search: &mut W::Search,
-    mut turnover: u64,
+    mut takes: u64,
     error: Error,
 ) -> Result<(), Error> {
     let mut patience = Patience::new(walk.common().region(), walk.room().wait);
@@ -234,8 +234,8 @@ fn search_for_room<W: Cleans>(
         }
         let others_work = others_work || walk.others_work(search) && !twin!(OthersForgotten);
         // Read last: a thread counts what it takes before it ceases to be seen at work.
-        let before = std::mem::replace(&mut turnover, walk.turnover());
-        let has_changed = turnover != before && !twin!(TurnoverForgotten);
+        let before = std::mem::replace(&mut takes, walk.takes());
+        let has_changed = takes != before && !twin!(TakesForgotten);
         if has_changed {
             walk.renew(search)?;
         }
@@ -335,7 +335,7 @@ pub(crate) fn counted_in<W: Cleans>(walk: &W, stats: Stats) -> Stats {
 }
 
 /// A step that lacks room itself finds nothing: that is no error of the write.
-fn tolerated(stepped: Result<Step, Error>) -> Result<Step, Error> {
+pub(crate) fn tolerated(stepped: Result<Step, Error>) -> Result<Step, Error> {
     match stepped {
         Err(error) if error.kind() == ErrorKind::Room => Ok(Step::Nothing),
         stepped => stepped,

@@ -133,7 +133,7 @@ impl<I: Index> Cleans for Spine<I> {
         Ok(())
     }
 
-    fn turnover(&self) -> u64 {
+    fn takes(&self) -> u64 {
         self.heap.takes()
     }
 
@@ -198,7 +198,7 @@ impl<I: Index> Spine<I> {
         purpose: Use,
     ) -> Result<(), Error> {
         // Read before anything about the segments: if it has changed, that knowledge is out of date.
-        let takes = self.turnover();
+        let takes = self.takes();
         let (turnover, given_back) = (self.heap.turnover(), self.compactor.given_back());
         let storage = match error {
             Error::PoolFull { .. } => None,
