@@ -30,8 +30,8 @@ use std::cell::Cell;
 use std::time::Duration;
 
 /// Share of the zones, as a divisor, that cleaners leave free before they rest. It is just large enough that
-/// writers do not wait. A free zone could hold garbage instead, and the more garbage there is, the fewer bytes
-/// must be copied.
+/// writers do not wait. A free zone could hold garbage instead, and the more garbage there is, the fewer
+/// bytes must be copied.
 const LOW_WATER_DIVISOR: u32 = 256;
 
 /// Share of the low water, as a divisor, below which writers help the cleaner.
@@ -116,14 +116,15 @@ pub(crate) trait Cleans {
     /// made. The terms stay as wide as they are.
     fn renew(&self, search: &mut Self::Search) -> Result<(), Error>;
 
-    /// A count that changes when a writer has taken zones or blocks. Those for records that move do not count:
-    /// they leave more room behind, and the steps of the search itself take such.
+    /// A count that changes when a writer has taken zones or blocks. Those for records that move do not
+    /// count: they leave more room behind, and the steps of the search itself take such.
     fn takes(&self) -> u64;
 
     /// Whether something that was cleaned waits for readers.
     fn has_retired(&self) -> bool;
 
-    /// As [`has_retired`](Cleans::has_retired), for a search: `false` if it could not use that even when free.
+    /// As [`has_retired`](Cleans::has_retired), for a search: `false` if it could not use that even when
+    /// free.
     fn waits_for_readers(&self, _search: &Self::Search) -> bool {
         self.has_retired()
     }
