@@ -182,8 +182,8 @@ pub(crate) fn clean_ahead<W: Cleans>(walk: &W, step: impl FnOnce() -> Result<Ste
 }
 
 /// Cleans until there is room for a write that met `error`: in the pool, or on a full disk. The caller holds
-/// no lock that a step needs, and is not pinned. It has read the number of [takes](Cleans::takes) before it looked
-/// for victims: if it has changed, what was seen since is out of date.
+/// no lock that a step needs, and is not pinned. It has read the number of [takes](Cleans::takes) before it
+/// looked for victims: if it has changed, what was seen since is out of date.
 ///
 /// # Errors
 /// The [shortage](Cleans::shortage), if there is no room to be made; [`Error::RoomHeld`] if somebody held it
