@@ -48,13 +48,16 @@ fn refusal(design: Design, (len, share): (u64, f64), seed: u64) -> Option<String
 const DESIGNS: [Design; 6] =
     [Design::QUIPU, Design::FLATSTORE_PH, Design::MPKV, Design::NSTORE, Design::XP, Design::VIPER];
 
-/// A pool, and the share of what it can use.
-const POOL: (u64, f64) = (1 << 20, 0.9);
+/// A pool, and the share of what it can use. In `xp` a memtable that is rewritten has to give a 32nd back,
+/// and each zone of copies may end early.
+fn pool(design: Design) -> (u64, f64) {
+    (1 << 20, if design == Design::XP { 0.8 } else { 0.9 })
+}
 
 #[test]
 fn no_order_of_writers_refuses_a_write_that_has_room() {
     for design in DESIGNS {
-        let refused: Vec<String> = (0..12).filter_map(|seed| refusal(design, POOL, seed)).collect();
+        let refused: Vec<String> = (0..12).filter_map(|seed| refusal(design, pool(design), seed)).collect();
         assert!(refused.is_empty(), "{} of 12: {}", refused.len(), refused[0]);
     }
 }
@@ -64,9 +67,9 @@ fn no_order_of_writers_refuses_a_write_that_has_room() {
 /// `regressions`.
 #[test]
 fn a_driver_that_forgets_readers_refuses_a_write() {
-    let pools = [(240 << 10, 0.5), (160 << 10, 0.4), POOL];
+    let pools = |design| [(240 << 10, 0.5), (160 << 10, 0.4), pool(design)];
     let runs = || {
-        let of_design = |design| pools.into_iter().map(move |pool| (design, pool));
+        let of_design = |design| pools(design).into_iter().map(move |pool| (design, pool));
         let of_pool = |(design, pool)| (0..50).map(move |seed| (design, pool, seed));
         DESIGNS.into_iter().flat_map(of_design).flat_map(of_pool)
     };

@@ -345,14 +345,14 @@ impl<I: InOrder> Tiers<I> {
         let held = heap.usage().of_all(zones, heap.space().expiry_time());
         let hides_nothing = if is_oldest { held.tombstones } else { 0 };
         let stays = held.records.saturating_sub(held.dead.max(held.expired) + hides_nothing);
-        // Copies share headers and last lines.
-        let item = held.bytes_of(BATCH as u64).clamp(1, zone_size / ITEMS);
-        let packed = held.bytes_of(stays);
-        let packed = packed + packed.div_ceil(item) * (CHUNK_HEADER + LINE / 2);
-        if stays > 0 && packed + packed / ENDS > u64::from(heap.space().free_zones()) * zone_size {
+        // Copies share headers and last lines, and may leave a little at the ends of zones.
+        let packed = held.bytes_of(stays) + stays.div_ceil(BATCH as u64) * (CHUNK_HEADER + LINE);
+        let packed = packed + packed / ENDS;
+        if stays > 0 && packed > u64::from(heap.space().free_zones()) * zone_size {
             return None;
         }
-        let gone = held.bytes.saturating_sub(packed);
+        // Records that go are gained in any case.
+        let gone = held.bytes.saturating_sub(packed).max(held.bytes_of(held.records.saturating_sub(stays)));
         // A full zone leaves less than a long record. More of it shows that a run ended there, and a copy
         // leaves no such rest.
         let rest = capacity.saturating_sub(u64::from(end) * LINE);

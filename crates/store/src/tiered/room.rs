@@ -28,6 +28,8 @@ const LEAST_BEFORE_DUMPS: u64 = 2;
 /// The search of a write that found no room.
 pub(crate) struct Search {
     purpose: Purpose,
+    /// Whether the write lacks a zone. Otherwise its memtable may have room, and the reserve was used.
+    lacks_zone: bool,
     /// Memtables that are younger than the search are not rewritten: its own copies give nothing back.
     older_than: u64,
     /// The number of [takes](Cleans::takes) when it began.
@@ -89,7 +91,7 @@ impl<I: InOrder> Cleans for Tiers<I> {
     fn has_room(&self, search: &Search) -> bool {
         let free = self.log.heap().space().free_zones();
         match &search.storage {
-            None => free > self.leaves(search.purpose),
+            None => free >= self.leaves(search.purpose) + u32::from(search.lacks_zone),
             Some(before) => before.has_stepped || free > before.free,
         }
     }
@@ -336,6 +338,7 @@ impl<I: InOrder> Tiers<I> {
             let older_than = self.log.heap().clock().draw(space);
             *search = Some(Search {
                 purpose,
+                lacks_zone: true,
                 older_than,
                 takes,
                 has_sealed: false,
@@ -344,7 +347,7 @@ impl<I: InOrder> Tiers<I> {
             });
         }
         let search = search.as_mut().expect("there is one");
-        search.storage = storage;
+        (search.storage, search.lacks_zone) = (storage, !self.is_full_for(purpose));
         room::make_room(self, search, takes, error)
     }
 
