@@ -1,14 +1,16 @@
 //! Copies of pools: one of an open pool is refused in every design, one of a closed pool is as good as it.
 
-use quipu::{Design, Error, ErrorKind, MediumKind, Options, Store};
+use quipu::{Design, Error, ErrorKind, Levels, MediumKind, Options, Store};
 use quipu_parts::space::SpaceError;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+/// Without levels, which would have to be copied with their pool.
 fn options(design: Design) -> Options {
-    Options::new().design(design).size(4 << 20).zone_size(64 << 10).medium(MediumKind::File)
+    let options = Options::new().design(design).size(4 << 20).zone_size(64 << 10);
+    options.medium(MediumKind::File).levels(Levels::Off)
 }
 
 fn is_refused(path: &Path) -> bool {
