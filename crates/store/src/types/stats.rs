@@ -117,8 +117,8 @@ impl Stats {
     }
 
     /// The most bytes that puts may fill while [segments are open](Stats::open_segments). No put fails for
-    /// want of room as long as the live bytes are under nine tenths of these; in `xp`, under eight tenths. With
-    /// large values it may, since they leave more of a segment unused.
+    /// want of room as long as the live bytes are under nine tenths of these; in `xp`, under eight tenths.
+    /// With large values it may, since they leave more of a segment unused.
     pub fn fillable_bytes(&self) -> u64 {
         self.segments.saturating_sub(self.open_segments) * self.segment_bytes
     }
