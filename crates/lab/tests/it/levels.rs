@@ -307,11 +307,6 @@ fn told_beside_a_dump(twin: Option<Twin>) -> usize {
     let guard = client.pin();
     let scan = guard.range(Bound::Unbounded, Bound::Unbounded).unwrap();
     let dumped = store.stats().dumped_bytes;
-    let st = store.stats();
-    eprintln!(
-        "debt {} files {} bytes {} records {}",
-        st.level_debt, st.level_files, st.level_bytes, st.level_records
-    );
     // The guard keeps the room that is given back, so little more may be written.
     // Keys of their own: memtables of superseded records would be rewritten in place of a dump.
     for number in 20_000.. {

@@ -1,6 +1,7 @@
 //! Levels in files: foreign folders, damage, full disks, and changes of names that fail.
 
 use crate::runs::{Folder, Place, Records, TABLE, get, nobody, publish, purge, settings, value, write};
+use crate::shared::small_disk::on_small_disk;
 use quipu_parts::runs::lsm::{LsmForest, LsmSettings};
 use quipu_parts::runs::{Compact, Forest, LevelRecord, NameError, Runs, RunsError};
 use std::fs;
@@ -265,35 +266,9 @@ fn readers_find_whole_dumps_while_runs_are_merged() {
     assert_eq!((runs.stats().records, tables(&place).len() as u64), (40, runs.stats().tables));
 }
 
-/// Tells this program that it runs with a small disk.
-const SMALL_DISK: &str = "QUIPU_TEST_SMALL_DISK";
-
 #[test]
 fn a_full_disk_is_told_and_leaves_no_files() {
-    if let Some(disk) = std::env::var_os(SMALL_DISK) {
-        return fill(Path::new(&disk));
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let test = concat!(module_path!(), "::a_full_disk_is_told_and_leaves_no_files");
-    let (_, test) = test.split_once("::").expect("the name of this program before the test's");
-    let script = "mount -t tmpfs -o size=2M tmpfs \"$1\" || exit 77\nexec \"$2\" --exact \"$3\" --nocapture";
-    let output = Command::new("unshare")
-        .args(["--mount", "--map-root-user", "sh", "-c", script, "sh"])
-        .arg(folder.path())
-        .arg(std::env::current_exe().unwrap())
-        .arg(test)
-        .env(SMALL_DISK, folder.path())
-        .output();
-    let is_refused = |output: &std::process::Output| {
-        output.status.code() == Some(77) || String::from_utf8_lossy(&output.stderr).contains("unshare")
-    };
-    match output.ok().filter(|output| !is_refused(output)) {
-        Some(output) => {
-            assert!(output.status.success(), "{output:?}");
-            assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
-        }
-        None => println!("skipped: a_full_disk_is_told_and_leaves_no_files (no file system of one's own)"),
-    }
+    on_small_disk("runs_files::a_full_disk_is_told_and_leaves_no_files", "2M", fill);
 }
 
 /// The test on a disk of two MiB.

@@ -5,8 +5,8 @@
 //! immutable list of runs, [`Levels`], which lives as long as somebody has it.
 //!
 //! The files are those of a library, behind the seam [`Runs`]. So they are not written through the medium,
-//! and the simulator neither sees nor tears them. In its place stand levels in
-//! memory, whose runs change at points that the crash explorer knows (`lab/src/sim_levels.rs`).
+//! and the simulator neither sees nor tears them. In their place stand levels in memory, whose runs change at
+//! points that the crash explorer knows (`lab/src/sim_levels.rs`).
 //!
 //! Source: section 3.3 of the paper on an LSM engine for transactions on persistent memory (VLDB 2021).
 
