@@ -49,6 +49,19 @@ fn a_scan_looks_at_one_time() {
     assert_eq!((&*key, &*value), (&b"k"[..], &b"old"[..]));
 }
 
+/// Records of more than half a zone leave rests behind them that a copy leaves again.
+#[test]
+fn long_records_are_not_rewritten_for_their_rests() {
+    let region = Region::sim(SimOptions { len: 1 << 20, ..SimOptions::default() });
+    let store = Store::create_on(region, &options().zone_size(16 << 10)).unwrap();
+    let mut client = store.client();
+    for number in 0..20u8 {
+        client.put(&[number; 9 << 10], b"value").unwrap();
+    }
+    store.compact().unwrap();
+    assert_eq!(store.stats().moved_bytes, 0);
+}
+
 /// Memtables with range tombstones of one table are recovered by two threads at once.
 #[test]
 fn no_range_delete_is_lost_in_recovery() {

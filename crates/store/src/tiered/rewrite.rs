@@ -51,7 +51,8 @@ const BATCH: usize = 64;
 /// An item of copies takes at most one part in so many of a zone, unless it is one record.
 const ITEMS: u64 = 4;
 
-/// Copies leave at most one part in so many unused at the ends of zones, about.
+/// Copies may leave one part in so many unused at the ends of zones. It is an estimate: another writer of the
+/// table may take the room that an item was made for, and the item then begins a zone.
 const ENDS: u64 = 8;
 
 /// The rewriting of a store.
