@@ -196,7 +196,7 @@ fn place() -> String {
 }
 
 fn device(what: &str) -> RunsError {
-    RunsError::Device { place: place(), error: io::Error::other(what.to_owned()) }
+    RunsError::Device { place: place(), error: io::Error::other(what.to_owned()).into() }
 }
 
 impl SimRuns {

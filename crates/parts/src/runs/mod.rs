@@ -117,7 +117,7 @@ pub struct RunStats {
 }
 
 /// Errors of levels.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum RunsError {
     /// No room on the disk.
     #[error("the disk of the levels at {place} is full; free some space there, or move the levels")]
@@ -131,7 +131,7 @@ pub enum RunsError {
         /// The folder.
         place: String,
         /// The answer of the system.
-        error: io::Error,
+        error: Arc<io::Error>,
     },
     /// Bytes that prove to be wrong, or a folder that is not the pool's.
     #[error("the levels at {place}: {what}")]

@@ -49,7 +49,14 @@ struct Work {
     cleaner: Owner,
     /// Records that move together.
     batch: Batch,
-    /// Blocks freed less blocks filled, since the last gain, and the steps since then.
+    /// Of the steps ahead of need.
+    account: Account,
+}
+
+/// The gain of steps: blocks freed less blocks filled, since the last gain, and the steps since then.
+struct Account {
+    /// Steps without a gain that are allowed, as [`ALLOWANCE`].
+    allowance: u32,
     gain: i64,
     steps: u32,
 }
@@ -70,6 +77,8 @@ pub(crate) struct Search {
     wanted: Wanted,
     /// Percent of a block that must be free for it to be reclaimed.
     percent: u8,
+    /// Its own: what others have gained or not tells nothing of what it may gain.
+    account: Account,
     /// Whether nothing can be gained.
     hopeless: bool,
     /// Steps that it may take: a zone for the index may never come, whatever is gained.
@@ -91,13 +100,18 @@ const LOW_WATER: u64 = 8;
 /// Percent of a block that must be free before a writer without any room reclaims it.
 pub(super) const LEAST_PERCENT: u8 = 5;
 
-/// Steps without a gain that are allowed, as a multiple of those whose free shares add up to a whole block.
+/// Steps without a gain that are allowed ahead of need, as a multiple of those whose free shares add up to a
+/// whole block.
 const ALLOWANCE: u32 = 3;
+
+/// So many where a write has no room. With those ahead of need, one refusal in a thousand was wrong: the same
+/// write had room when tried again. With these it is one in ten thousand.
+const ALLOWANCE_IN_NEED: u32 = 10;
 
 impl Reclaimer {
     pub(super) fn new(heap: &SlotHeap, epochs: &Collector, wait: u32) -> Reclaimer {
         let (participant, cleaner) = (epochs.register(), heap.cleaner(0));
-        let work = Work { participant, cleaner, batch: Batch::default(), gain: 0, steps: 0 };
+        let work = Work { participant, cleaner, batch: Batch::default(), account: Account::new(ALLOWANCE) };
         Reclaimer {
             work: SpinLock::new(work),
             ripe: Arc::default(),
@@ -116,12 +130,16 @@ impl Reclaimer {
     }
 }
 
-impl Work {
+impl Account {
+    fn new(allowance: u32) -> Account {
+        Account { allowance, gain: 0, steps: 0 }
+    }
+
     /// Adds a step to the account. `Fruitless` if so many steps have gained nothing.
     fn note(&mut self, gain: i64, percent: u8) -> Outcome {
         self.gain += gain;
         self.steps += 1;
-        if self.gain <= 0 && self.steps <= 100 * ALLOWANCE / u32::from(percent) {
+        if self.gain <= 0 && self.steps <= 100 * self.allowance / u32::from(percent) {
             return Outcome::Done;
         }
         let outcome = if self.gain > 0 { Outcome::Done } else { Outcome::Fruitless };
@@ -159,7 +177,7 @@ impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
         if self.is_fruitless(left) {
             return Ok(Step::Nothing);
         }
-        let outcome = self.reclaim_some(self.heap.settings().reclaim_percent)?;
+        let outcome = self.reclaim_some(self.heap.settings().reclaim_percent, None)?;
         if outcome == Outcome::Fruitless {
             self.reclaimer.fruitless.store(left, Ordering::Relaxed);
         }
@@ -182,7 +200,7 @@ impl<M: NodeMemory, const REDUCED: bool> Cleans for SlotSpine<M, REDUCED> {
             self.recycle_all();
             return Ok(Step::Nothing);
         }
-        let outcome = self.reclaim_some(search.percent)?;
+        let outcome = self.reclaim_some(search.percent, Some(&mut search.account))?;
         search.steps = search.steps.saturating_sub(1);
         search.hopeless = outcome == Outcome::Fruitless || search.steps == 0;
         Ok(outcome.step())
@@ -261,9 +279,11 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         left == self.reclaimer.fruitless.load(Ordering::Relaxed)
     }
 
-    /// Reclaims one block of which at least `percent` is free, if there is one.
-    fn reclaim_some(&self, percent: u8) -> Result<Outcome, Error> {
+    /// Reclaims one block of which at least `percent` is free, if there is one. It is noted in this account,
+    /// or in that of the steps ahead of need.
+    fn reclaim_some(&self, percent: u8, account: Option<&mut Account>) -> Result<Outcome, Error> {
         let work = &mut *self.reclaimer.work.lock();
+        let account = account.unwrap_or(&mut work.account);
         room::begins_step(self.heap.region());
         self.recycle(&work.participant);
         // Clearing marks may make a victim available.
@@ -300,14 +320,14 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
                     guard.defer_to_anyone(Box::new(move || ripe.lock().push(block)));
                 }
                 drop(guard);
-                Ok(work.note(1 - filled, percent))
+                Ok(account.note(1 - filled, percent))
             }
             // A block that cannot be read stays as it is; a write that has room continues.
             Ok(Reclaimed::Kept) | Err(SlotError::Damaged { .. }) => {
                 // The block may have a parked record of a client that writes no more.
                 self.settle_all(&guard)?;
                 drop(guard);
-                Ok(work.note(-filled, percent))
+                Ok(account.note(-filled, percent))
             }
             Err(error) => match Error::from(error) {
                 error if error.kind() == ErrorKind::Room => Ok(Outcome::NoRoom),
@@ -358,7 +378,8 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
             Wanted::Blocks(_) => u64::MAX,
             Wanted::IndexZone => self.heap.blocks(),
         };
-        let mut search = Search { wanted, percent, hopeless: false, steps, participant };
+        let account = Account::new(ALLOWANCE_IN_NEED);
+        let mut search = Search { wanted, percent, account, hopeless: false, steps, participant };
         room::make_room(self, &mut search, takes, error)
     }
 
@@ -370,7 +391,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.settle_all(&self.common.epochs.register().pin())?;
         // Each freed block has moved its records to another; so this ends.
         for _ in 0..self.heap.blocks() {
-            if self.reclaim_some(self.heap.settings().reclaim_percent)? != Outcome::Done {
+            if self.reclaim_some(self.heap.settings().reclaim_percent, None)? != Outcome::Done {
                 break;
             }
         }
@@ -389,7 +410,7 @@ impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
         self.heap.leave(std::mem::replace(&mut work.cleaner, self.heap.cleaner(0)));
         self.heap.leave_last_resort();
         drop(work);
-        while self.reclaim_some(100)? == Outcome::Done {}
+        while self.reclaim_some(100, None)? == Outcome::Done {}
         self.heap.settle_unused();
         Ok(())
     }

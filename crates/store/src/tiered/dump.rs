@@ -35,7 +35,7 @@ use crate::types::error::Error;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::heap::chain::Memtable;
 use quipu_parts::index::InOrder;
-use quipu_parts::runs::{Forest, Part, Purge, Runs};
+use quipu_parts::runs::{Forest, Part, Purge, Runs, RunsError};
 use quipu_parts::space::ZoneId;
 use quipu_parts::sync::{SpinGuard, SpinLock, between_looks};
 use quipu_parts::twin;
@@ -60,6 +60,8 @@ pub(super) struct Dumper {
     stopped: SpinLock<Option<String>>,
     /// The time at which a dump has failed.
     failed: AtomicU64,
+    /// The error of the levels that it met.
+    failure: SpinLock<Option<RunsError>>,
     pub(super) pace: Pace,
     dumped_bytes: AtomicU64,
 }
@@ -67,9 +69,10 @@ pub(super) struct Dumper {
 impl Dumper {
     pub(super) fn new(forest: Option<Arc<dyn Forest>>, threads: usize, epochs: &Collector) -> Dumper {
         let state = SpinLock::new(epochs.register());
-        let (bell, stopped, pace) = (Arc::default(), SpinLock::default(), Pace::default());
+        let (bell, pace) = (Arc::default(), Pace::default());
+        let (stopped, failure) = (SpinLock::default(), SpinLock::default());
         let [failed, dumped_bytes] = [AtomicU64::new(0), AtomicU64::new(0)];
-        Dumper { forest, bell, threads, state, stopped, failed, pace, dumped_bytes }
+        Dumper { forest, bell, threads, state, stopped, failed, failure, pace, dumped_bytes }
     }
 
     /// Whether the store has levels.
@@ -109,6 +112,20 @@ impl Dumper {
         failed != 0 && now.saturating_sub(failed) < REST
     }
 
+    /// The error of the levels that a dump has met a moment ago.
+    pub(super) fn failure(&self, now: u64) -> Option<RunsError> {
+        if self.has_failed(now) { self.failure.lock().clone() } else { None }
+    }
+
+    /// Remembers how a dump has ended.
+    fn note<T>(&self, dumped: &Result<T, Error>, now: u64) {
+        *self.failure.lock() = match dumped {
+            Err(Error::Levels(error)) => Some(error.clone()),
+            _ => None,
+        };
+        self.failed.store(if dumped.is_err() { now } else { 0 }, Ordering::Relaxed);
+    }
+
     /// Bytes of files that dumps have written since open.
     pub(super) fn dumped_bytes(&self) -> u64 {
         self.dumped_bytes.load(Ordering::Relaxed)
@@ -131,8 +148,7 @@ impl<I: InOrder> Tiers<I> {
         if let Err(Error::LevelsStopped { what }) = &dumped {
             *self.dumper.stopped.lock() = Some(what.clone());
         }
-        let failed = if dumped.is_err() { self.region().ticks() } else { 0 };
-        self.dumper.failed.store(failed, Ordering::Relaxed);
+        self.dumper.note(&dumped, self.region().ticks());
         dumped
     }
 
@@ -362,24 +378,39 @@ impl<I: InOrder> Tiers<I> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Tiers;
     use super::super::client::TieredClient;
-    use crate::{Design, Options, Store};
+    use crate::{Client, Design, Error, Levels, Options, Store};
     use quipu_medium::{Pages, Region};
     use quipu_parts::index::masstree::Masstree;
+    use quipu_parts::runs::RunsError;
     use quipu_parts::twin::{Twin, leave_out};
     use std::any::Any;
+    use std::sync::Arc;
+
+    /// A store without a thread that cleans or dumps.
+    fn store(levels: Levels) -> Store {
+        let region = Region::dram(8 << 20, Pages::Ordinary).expect("memory");
+        let options = Options::new().design(Design::XP).zone_size(64 << 10).cleaner(false).levels(levels);
+        Store::create_on(region, &options).expect("a new pool")
+    }
+
+    fn tiers_of(client: &Client) -> Arc<Tiers<Masstree>> {
+        let session: &dyn Any = client.session();
+        session.downcast_ref::<TieredClient<Masstree>>().expect("its client").tiers.clone()
+    }
+
+    fn put(client: &mut Client, key: u32) -> Result<(), Error> {
+        client.put(&key.to_be_bytes(), &[1; 200]).map(drop)
+    }
 
     /// Whether the zones of a memtable are among those to sample, before and behind its retirement.
     fn samples_a_retired_memtable(twin: Option<Twin>) -> (bool, bool) {
-        let region = Region::dram(8 << 20, Pages::Ordinary).expect("memory");
-        let options = Options::new().design(Design::XP).zone_size(64 << 10).cleaner(false);
-        let options = options.levels(crate::Levels::Off);
         let _left_out = leave_out(twin);
-        let store = Store::create_on(region, &options).expect("a new pool");
+        let store = store(Levels::Off);
         let mut client = store.client();
-        (0..3000u32).for_each(|key| client.put(&key.to_be_bytes(), &[1; 200]).expect("room"));
-        let session: &dyn Any = client.session();
-        let tiers = &session.downcast_ref::<TieredClient<Masstree>>().expect("its client").tiers;
+        (0..3000).for_each(|key| put(&mut client, key).expect("room"));
+        let tiers = tiers_of(&client);
         let participant = tiers.common.epochs.register();
         let guard = participant.pin();
         let table = &tiers.tables.all()[0];
@@ -399,5 +430,19 @@ mod tests {
     fn first_keys_are_read_in_memtables_that_stay() {
         assert_eq!(samples_a_retired_memtable(None), (true, false));
         assert_eq!(samples_a_retired_memtable(Some(Twin::ReleasedSampled)), (true, true));
+    }
+    /// Its own attempt would tell the same. "The pool is full" would send its user to the wrong disk.
+    #[test]
+    fn who_finds_another_at_a_dump_that_has_failed_tells_its_failure() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store(Levels::Folder(folder.path().join("levels")));
+        let mut client = store.client();
+        let tiers = tiers_of(&client);
+        let full: Result<(), _> = Err(RunsError::Full { place: "a full disk".to_owned() }.into());
+        // In a moment to come: however slow this test is, it has failed a moment ago.
+        tiers.dumper.note(&full, u64::MAX);
+        let _dumping = tiers.dumper.lock();
+        let refusal = (0..).find_map(|key| put(&mut client, key).err()).expect("a full pool");
+        assert_eq!(refusal.to_string(), full.unwrap_err().to_string());
     }
 }

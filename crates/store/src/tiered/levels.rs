@@ -42,7 +42,10 @@ fn forest(site: &Site<'_>, certifier: &Certifier) -> Result<Option<Arc<dyn Fores
 fn files(folder: PathBuf, pool: u64, site: &Site<'_>) -> Result<Option<Arc<dyn Forest>>, Error> {
     use quipu_parts::runs::lsm::{Access, LsmForest, LsmSettings};
     let (region, len) = (site.space.region(), site.space.region().len());
-    let of_system = |error| RunsError::Device { place: folder.display().to_string(), error };
+    let of_system = |error: std::io::Error| RunsError::Device {
+        place: folder.display().to_string(),
+        error: error.into(),
+    };
     // The file of a new pool has its name later, and is its owner's until then; a device has no owner that
     // counts. On tmpfs and DAX a pool is a file, too.
     let path = region.mapping().paths().next();

@@ -98,7 +98,7 @@ impl Pairing {
             self.pair(Paired { raised, confirmed: states.found });
             self.anchor.write_back(self.space.region()).map_err(|error| RunsError::Device {
                 place: self.forest.place(),
-                error: io::Error::other(error),
+                error: io::Error::other(error).into(),
             })?;
         }
         // Also if that fails: the note may be there.

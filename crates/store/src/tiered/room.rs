@@ -35,7 +35,9 @@ pub(crate) struct Search {
     /// The number of [takes](Cleans::takes) when it began.
     takes: u64,
     has_sealed: bool,
-    /// The disk of the levels is full.
+    /// Whether its write has tried again though no zone had come.
+    tries_again: bool,
+    /// The disk of the levels is full, as this dump or that of another thread has found.
     dump_failed: Option<Error>,
     /// On a full disk: the free zones when this began, and whether a step was taken since. One that is given
     /// back keeps its storage, and the copies leave room behind them.
@@ -105,17 +107,22 @@ impl<I: InOrder> Cleans for Tiers<I> {
         if !search.has_sealed || search.storage.is_some() || search.dump_failed.is_some() {
             return Ok(Step::Nothing);
         }
-        match self.dump_step() {
-            Ok(Dumped::Some) => Ok(Step::Taken),
-            // A dump takes long: a writer looks at it now and then, and does not wait for its lock.
-            Ok(Dumped::ByAnother) if !self.dumper.has_failed(self.region().ticks()) => Ok(Step::ByAnother),
-            Ok(_) => Ok(Step::Nothing),
-            Err(error) if error.kind() == ErrorKind::Room => {
-                search.dump_failed = Some(error);
-                self.rewrite_for(search)
-            }
-            Err(error) => Err(error),
+        let failure = match self.dump_step() {
+            Ok(Dumped::Some) => return Ok(Step::Taken),
+            Ok(Dumped::Nothing) => return Ok(Step::Nothing),
+            // A dump takes long: a writer looks at it now and then, and does not wait for its lock. Nor does
+            // it wait for one in vain.
+            Ok(Dumped::ByAnother) => match self.dumper.failure(self.region().ticks()) {
+                None => return Ok(Step::ByAnother),
+                Some(failure) => failure.into(),
+            },
+            Err(error) => error,
+        };
+        if failure.kind() != ErrorKind::Room {
+            return Err(failure);
         }
+        search.dump_failed = Some(failure);
+        self.rewrite_for(search)
     }
 
     fn widen(&self, search: &mut Search) -> Result<bool, Error> {
@@ -342,13 +349,22 @@ impl<I: InOrder> Tiers<I> {
                 older_than,
                 takes,
                 has_sealed: false,
+                tries_again: search.as_ref().is_some_and(|before| before.tries_again),
                 dump_failed: None,
                 storage: None,
             });
         }
         let search = search.as_mut().expect("there is one");
         (search.storage, search.lacks_zone) = (storage, !self.is_full_for(purpose));
-        room::make_room(self, search, takes, error)
+        let zones = self.rewriter.done().zones;
+        match room::make_room(self, search, takes, error) {
+            // A rewrite may have left a place in a memtable, if no zone.
+            Err(Error::PoolFull { .. }) if zones != self.rewriter.done().zones && !search.tries_again => {
+                search.tries_again = true;
+                Ok(())
+            }
+            made => made,
+        }
     }
 
     /// A piece of the cleaner's work.

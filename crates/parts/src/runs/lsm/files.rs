@@ -44,7 +44,7 @@ pub(super) fn device(place: &Path, error: io::Error) -> RunsError {
     let place = place.display().to_string();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => RunsError::Full { place },
-        _ => RunsError::Device { place, error },
+        _ => RunsError::Device { place, error: error.into() },
     }
 }
 
