@@ -438,11 +438,11 @@ mod tests {
         let store = store(Levels::Folder(folder.path().join("levels")));
         let mut client = store.client();
         let tiers = tiers_of(&client);
-        let full: Result<(), _> = Err(RunsError::Full { place: "a full disk".to_owned() }.into());
+        let full = || Error::from(RunsError::Full { place: "a full disk".to_owned() });
         // In a moment to come: however slow this test is, it has failed a moment ago.
-        tiers.dumper.note(&full, u64::MAX);
+        tiers.dumper.note::<()>(&Err(full()), u64::MAX);
         let _dumping = tiers.dumper.lock();
         let refusal = (0..).find_map(|key| put(&mut client, key).err()).expect("a full pool");
-        assert_eq!(refusal.to_string(), full.unwrap_err().to_string());
+        assert_eq!(refusal.to_string(), full().to_string());
     }
 }
