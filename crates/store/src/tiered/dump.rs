@@ -431,6 +431,7 @@ mod tests {
         assert_eq!(samples_a_retired_memtable(None), (true, false));
         assert_eq!(samples_a_retired_memtable(Some(Twin::ReleasedSampled)), (true, true));
     }
+
     /// Its own attempt would tell the same. "The pool is full" would send its user to the wrong disk.
     #[test]
     fn who_finds_another_at_a_dump_that_has_failed_tells_its_failure() {

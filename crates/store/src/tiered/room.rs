@@ -36,7 +36,7 @@ pub(crate) struct Search {
     takes: u64,
     has_sealed: bool,
     /// Whether its write has tried again though no zone had come.
-    tries_again: bool,
+    has_tried_again: bool,
     /// The disk of the levels is full, as this dump or that of another thread has found.
     dump_failed: Option<Error>,
     /// On a full disk: the free zones when this began, and whether a step was taken since. One that is given
@@ -349,7 +349,7 @@ impl<I: InOrder> Tiers<I> {
                 older_than,
                 takes,
                 has_sealed: false,
-                tries_again: search.as_ref().is_some_and(|before| before.tries_again),
+                has_tried_again: search.as_ref().is_some_and(|before| before.has_tried_again),
                 dump_failed: None,
                 storage: None,
             });
@@ -359,8 +359,8 @@ impl<I: InOrder> Tiers<I> {
         let zones = self.rewriter.done().zones;
         match room::make_room(self, search, takes, error) {
             // A rewrite may have left a place in a memtable, if no zone.
-            Err(Error::PoolFull { .. }) if zones != self.rewriter.done().zones && !search.tries_again => {
-                search.tries_again = true;
+            Err(Error::PoolFull { .. }) if zones != self.rewriter.done().zones && !search.has_tried_again => {
+                search.has_tried_again = true;
                 Ok(())
             }
             made => made,
