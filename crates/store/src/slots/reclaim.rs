@@ -104,8 +104,8 @@ pub(super) const LEAST_PERCENT: u8 = 5;
 /// whole block.
 const ALLOWANCE: u32 = 3;
 
-/// So many where a write has no room. With those ahead of need, about one refusal in a thousand was wrong: the
-/// same write had room when tried again. A test of the lab allows one in two thousand.
+/// So many where a write has no room. With those ahead of need, about one refusal in a thousand was wrong:
+/// the same write had room when tried again. A test of the lab allows one in two thousand.
 const ALLOWANCE_IN_NEED: u32 = 10;
 
 impl Reclaimer {

@@ -56,8 +56,8 @@ impl Victim {
     ) -> Victim {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pool");
-        // A pool of `xp` that is not closed has what its writes have left, whatever a cleaner would do next: one
-        // that releases memtables proves that all before was durable.
+        // A pool of `xp` that is not closed has what its writes have left, whatever a cleaner would do next:
+        // one that releases memtables proves that all before was durable.
         let has_cleaner = closed || design != Design::XP;
         let options = options().design(design).size(size).zone_size(zone).cleaner(has_cleaner);
         let store = Store::create(&path, &options).unwrap();
