@@ -186,7 +186,7 @@ mod tests {
             slots.techniques = SlotTechniques { reduce, separate, batch };
             let map = OffsetMap { nodes: NodePlace::Pm, shape: CcehSettings::dense() };
             let mut head =
-                [&b"QVP2\0\x20\0\0\xc8\0\0\0\x10\0\0\x08\x04\x01\x01\x28\x50"[..], &[bit]].concat();
+                [&b"QVP3\0\x20\0\0\xc8\0\0\0\x10\0\0\x08\x04\x01\x01\x28\x50"[..], &[bit]].concat();
             head.resize(64, 0);
             head.extend([2, 5, 5, 6, 0, 0, 0, 0]);
             assert_eq!(PoolSettings { slots, map, root: some_root() }.encode()[..], rooted(&head));

@@ -69,7 +69,7 @@ impl Image for PoolSettings {
         };
         let SlotTechniques { reduce, separate, batch } = slots.techniques;
         SlotImage {
-            magic: *b"QVP2",
+            magic: *b"QVP3",
             page_size: slots.page_size.into(),
             value_size: value.into(),
             key_size: key.into(),

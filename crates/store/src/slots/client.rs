@@ -64,7 +64,8 @@ impl<M: NodeMemory, const REDUCED: bool> Session for SlotClient<M, REDUCED> {
     }
 
     fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        self.spine.get_into(&self.own.pin(), key, out)
+        let hash = self.spine.ask(key);
+        self.spine.get_into(&self.own.pin(), hash, key, out)
     }
 
     fn get_many(
@@ -82,7 +83,7 @@ impl<M: NodeMemory, const REDUCED: bool> Session for SlotClient<M, REDUCED> {
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
         let mut value = Vec::new();
-        let found = self.spine.get_into(pinned.to_read(), key, &mut value)?;
+        let found = self.spine.get_into(pinned.to_read(), self.spine.ask(key), key, &mut value)?;
         Ok(found.then_some(Cow::Owned(value)))
     }
 

@@ -10,19 +10,25 @@ use quipu_parts::index::cceh::NodeMemory;
 use quipu_parts::sync::between_looks;
 
 impl<M: NodeMemory, const REDUCED: bool> SlotSpine<M, REDUCED> {
-    /// The hash of a key, with a prefetch of its lines in the index. A change of one key begins with this,
+    /// The hash of a key, with a prefetch of its lines in the index. A call for one key begins with this,
     /// since the call before may still be waiting.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ask(&self, key: &[u8]) -> u64 {
         let hash = self.hash(key);
         self.index.prefetch(hash);
         hash
     }
 
-    /// Copies the value of `key` into `out`, in place of its contents, and tells whether there is one.
+    /// Copies the value of `key`, whose hash was [asked](SlotSpine::ask) for, into `out`, in place of its
+    /// contents, and tells whether there is one.
     #[inline(always)]
-    pub(crate) fn get_into(&self, guard: &Guard<'_>, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        let hash = self.hash(key);
+    pub(crate) fn get_into(
+        &self,
+        guard: &Guard<'_>,
+        hash: u64,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
         self.settle(guard, hash)?;
         if self.reads_at_once
             && let Some(offset) = self.likely(guard, hash)

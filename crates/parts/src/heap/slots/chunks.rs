@@ -273,25 +273,25 @@ impl Chunks {
     /// The block of this number, if its chunk exists.
     #[inline]
     pub(super) fn block(&self, block: u64) -> Option<&Block> {
-        let per_chunk = self.geometry.blocks_per_chunk;
-        let (_, state, _) = self.get(block / per_chunk)?;
-        state.blocks.get((block % per_chunk) as usize)
+        let (chunk, index) = self.geometry.chunk_of(block);
+        let (_, state, _) = self.get(chunk)?;
+        state.blocks.get(index as usize)
     }
 
     /// The dead records of the block of this number, if they are known here.
     #[inline]
     pub(super) fn dead(&self, block: u64) -> Option<&Dead> {
-        let per_chunk = self.geometry.blocks_per_chunk;
-        let (_, state, _) = self.get(block / per_chunk)?;
-        state.dead.get((block % per_chunk) as usize)
+        let (chunk, index) = self.geometry.chunk_of(block);
+        let (_, state, _) = self.get(chunk)?;
+        state.dead.get(index as usize)
     }
 
     /// Where the page of this number is.
     #[inline(always)]
     fn locate(&self, block: u64, page: u32) -> Option<Located<'_>> {
-        let Geometry { blocks_per_chunk, pages, page_size, .. } = self.geometry;
-        let (chunk, state, base) = self.get(block / blocks_per_chunk)?;
-        let index = block % blocks_per_chunk;
+        let Geometry { pages, page_size, .. } = self.geometry;
+        let (number, index) = self.geometry.chunk_of(block);
+        let (chunk, state, base) = self.get(number)?;
         let number = index * u64::from(pages) + u64::from(page);
         // Blocks have their pages without a gap.
         let at = base + number * page_size;

@@ -36,7 +36,8 @@ pub(super) struct FreeSlot {
 
 impl SlotShape {
     /// The shape of a page of `page_size` bytes: as many slots as fit, and one less if the bitset then does
-    /// not. Slots and bitset take whole words, so that a slot never shares one with the bitset.
+    /// not. Slots and bitset take whole words, so that a slot never shares one with the bitset. Slots end
+    /// with the page, so that one of 64 bytes is a line.
     pub fn new(page_size: u64, key: u64, value: u64) -> SlotShape {
         let sequence_at = (key + value).next_multiple_of(8);
         let size = sequence_at + SEQUENCE;
@@ -53,7 +54,7 @@ impl SlotShape {
             size,
             count: count as u32,
             bitset_words,
-            first: first_for(count),
+            first: page_size - count * size,
         }
     }
 
@@ -85,6 +86,29 @@ impl SlotShape {
     }
 }
 
+/// Division by a multiplication: exact where the number times the divisor is below 2^64. A block's number has
+/// 45 bits, and a chunk fewer than 2^19 blocks.
+#[derive(Clone, Copy, Debug)]
+struct Divisor {
+    /// 2^64 by the divisor, rounded up; zero stands for 2^64. So a product is too large by less than the
+    /// number. The next quotient begins 2^64 by the divisor further on, which is more.
+    inverse: u64,
+}
+
+impl Divisor {
+    fn new(divisor: u64) -> Divisor {
+        Divisor { inverse: (u64::MAX / divisor).wrapping_add(1) }
+    }
+
+    #[inline(always)]
+    fn divide(self, number: u64) -> u64 {
+        match self.inverse {
+            0 => number,
+            inverse => ((u128::from(number) * u128::from(inverse)) >> 64) as u64,
+        }
+    }
+}
+
 /// The lengths and places that follow from the settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
@@ -93,6 +117,7 @@ pub(super) struct Geometry {
     pub(super) page_bits: PageBits,
     pub(super) block_size: u64,
     pub(super) blocks_per_chunk: u64,
+    by_chunks: Divisor,
     /// Slots, or `None` for logs.
     pub(super) shape: Option<SlotShape>,
     /// Blocks start at a multiple of this, but for the shift.
@@ -126,8 +151,25 @@ impl Geometry {
             return Err(SlotError::Settings { reason: "no slot fits into a page; make pages larger" });
         }
         let blocks_per_chunk = blocks(alignment);
-        let page_bits = PageBits::of(pages);
-        Ok(Geometry { page_size, pages, page_bits, block_size, blocks_per_chunk, shape, alignment, shift })
+        let (page_bits, by_chunks) = (PageBits::of(pages), Divisor::new(blocks_per_chunk));
+        Ok(Geometry {
+            page_size,
+            pages,
+            page_bits,
+            block_size,
+            blocks_per_chunk,
+            by_chunks,
+            shape,
+            alignment,
+            shift,
+        })
+    }
+
+    /// The chunk of a block, and its number there.
+    #[inline(always)]
+    pub(super) fn chunk_of(&self, block: u64) -> (u64, u64) {
+        let chunk = self.by_chunks.divide(block);
+        (chunk, block - chunk * self.blocks_per_chunk)
     }
 
     /// First byte of the first block of the chunk in this zone.
@@ -181,7 +223,7 @@ mod tests {
     #[test]
     fn a_page_holds_as_many_slots_as_in_the_paper_but_for_whole_words() {
         let shape = SlotShape::new(4096, 16, 200);
-        assert_eq!((shape.size, shape.count, shape.first), (224, 18, 16));
+        assert_eq!((shape.size, shape.count, shape.first), (224, 18, 64));
         assert_eq!(u64::from(shape.count), slots_of_the_paper(4096, 224));
         assert_eq!(
             slots_of_the_paper(4096, 216),
@@ -204,6 +246,20 @@ mod tests {
             }
         }
         assert_eq!(SlotShape::new(4096, 100, 5000).count, 0);
+    }
+
+    #[test]
+    fn blocks_are_divided_by_a_multiplication() {
+        let divisors = (1..=1000).chain([4095, 4096, (1 << 19) - 1]);
+        let largest = (1u64 << 45) - 1;
+        for divisor in divisors {
+            let by = Divisor::new(divisor);
+            let multiples = [1, 2, 3, 1000, largest / divisor].map(|times| times * divisor);
+            let near = multiples.into_iter().flat_map(|number| [number - 1, number, number + 1]);
+            for number in near.chain([0, largest]).filter(|number| *number <= largest) {
+                assert_eq!(by.divide(number), number / divisor, "{number} / {divisor}");
+            }
+        }
     }
 
     #[test]
