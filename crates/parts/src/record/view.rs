@@ -60,24 +60,46 @@ impl<'a> RecordView<'a> {
     /// As for [`Region::bytes`].
     #[inline(always)]
     pub unsafe fn plain_value(region: &'a Region, offset: u64, key: &[u8]) -> Option<&'a [u8]> {
+        let lengths = Kind::Value as u64 | (key.len() as u64) << KEY_LEN_SHIFT;
+        // SAFETY: forwarded.
+        let (found, value) = unsafe { RecordView::plain(region, offset, u32::MAX.into(), lengths) }?;
+        is_same_key(found, key).then_some(value)
+    }
+
+    /// Key and value of the published record at `offset`, if it is a [plain](RecordView::plain_value) one.
+    ///
+    /// # Safety
+    /// As for [`Region::bytes`].
+    #[inline(always)]
+    pub unsafe fn plain_pair(region: &'a Region, offset: u64) -> Option<(&'a [u8], &'a [u8])> {
+        // SAFETY: forwarded.
+        unsafe { RecordView::plain(region, offset, u16::MAX.into(), Kind::Value as u64) }
+    }
+
+    /// Key and value of a plain record whose word of kind, flags and lengths has these bits under a mask.
+    ///
+    /// # Safety
+    /// As for [`Region::bytes`].
+    #[inline(always)]
+    unsafe fn plain(region: &'a Region, offset: u64, mask: u64, bits: u64) -> Option<(&'a [u8], &'a [u8])> {
         // SAFETY: forwarded.
         let head = unsafe { region.bytes_in_pieces(offset, HEADER) }?;
         let (_, lengths) = head.split_last_chunk()?;
         let lengths = u64::from_le_bytes(*lengths);
         let leading = (lengths >> FLAGS_SHIFT & u64::from(LEADING)) * (LEADING_FIELD / u64::from(LEADING));
-        let (plain, key_len) = (Kind::Value as u64, key.len() as u64);
         const OF_WORD: u64 = ((LEADING | PARENT | COPY) as u64) << FLAGS_SHIFT;
         let read = offset + LENGTHS.start;
-        if lengths & u64::from(u32::MAX) & !OF_WORD != plain | key_len << KEY_LEN_SHIFT {
+        if lengths & mask & !OF_WORD != bits {
             region.note_read(read, HEADER - LENGTHS.start);
             return None;
         }
+        let key_len = lengths >> KEY_LEN_SHIFT & u64::from(u16::MAX);
         let len = key_len + (lengths >> VALUE_LEN_SHIFT).checked_sub(leading)?;
         let start = offset + HEADER + leading;
         // SAFETY: forwarded.
-        let (found, value) = unsafe { region.bytes_in_pieces(start, len) }?.split_at(key.len());
+        let pair = unsafe { region.bytes_in_pieces(start, len) }?.split_at(key_len as usize);
         region.note_read(read, start + len - read);
-        is_same_key(found, key).then_some(value)
+        Some(pair)
     }
 
     /// Reads the header and the key of a published record without testing its check; the value is empty.

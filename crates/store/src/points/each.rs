@@ -5,10 +5,15 @@ use super::Core;
 use super::expiry::Successors;
 use crate::types::error::Error;
 use crate::types::iter::KeyValue;
+use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
+use quipu_parts::heap::SizedReference;
 use quipu_parts::index::Index;
 use quipu_parts::record::RecordView;
 use std::borrow::Cow;
+
+/// Bytes of a record that a scan asks for ahead of its turn, at most.
+const AHEAD: u64 = 512;
 
 /// References of one piece of the index, for iteration.
 pub(crate) struct Batch<I: Index> {
@@ -89,6 +94,23 @@ impl<I: Index> Core<I> {
             Some(record) => Ok(record),
             None => Err(self.no_pair(guard, word)),
         }
+    }
+
+    /// The pair that a word of the index names, if its record is [plain](RecordView::plain_value).
+    #[inline(always)]
+    pub(super) fn plain_pair<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<(&'g [u8], &'g [u8])> {
+        let offset = self.place_of(word)?;
+        // SAFETY: as in `published`.
+        unsafe { RecordView::plain_pair(self.region(), offset) }
+    }
+
+    /// Asks for the lines of a record, as far as its word tells how many these are.
+    #[inline]
+    pub(super) fn prefetch_record(&self, word: u64) {
+        let Some(offset) = self.place_of(word) else { return };
+        let len = SizedReference::from_word(word).record_len().unwrap_or(2 * LINE).min(AHEAD);
+        let first = offset / LINE * LINE;
+        (first..offset + len).step_by(LINE as usize).for_each(|line| self.region().prefetch(line));
     }
 
     #[cold]

@@ -4,9 +4,8 @@ use super::Core;
 use super::expiry::Successors;
 use super::near::{self, Copied};
 use crate::types::error::Error;
-use crate::types::iter::Pair;
+use crate::types::iter::{KeyValue, Pair};
 use crate::walk::bounds::{is_above, is_below};
-use quipu_medium::LINE;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{BothWays, Index, IndexError};
 use std::borrow::Cow;
@@ -34,6 +33,8 @@ pub(super) struct Ordered<'g, I: BothWays> {
     /// their keys prove nothing.
     damaged: Vec<u64>,
     ended: bool,
+    /// Whether records are neither proved nor copied from afar.
+    is_straight: bool,
 }
 
 impl<'g, I: BothWays> Ordered<'g, I> {
@@ -57,6 +58,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             told_copies: [None, None],
             damaged: Vec::new(),
             ended: false,
+            is_straight: !core.verifies && core.readers.is_none(),
         }
     }
 
@@ -72,6 +74,9 @@ impl<'g, I: BothWays> Ordered<'g, I> {
                     return Some(Err(error));
                 }
             };
+            if !BACK && let Some(pair) = self.plain_pair(word) {
+                return Some(Ok(pair));
+            }
             if let Some(copied) = self.copied::<BACK>() {
                 match self.show_copy::<BACK>(word, copied) {
                     ControlFlow::Continue(()) => continue,
@@ -104,6 +109,21 @@ impl<'g, I: BothWays> Ordered<'g, I> {
         }
         self.ended = true;
         None
+    }
+
+    /// The straight way of nearly all scans: the pair of a [plain](RecordView::plain_value) record within the
+    /// bounds, while nobody scans from the back.
+    #[inline(always)]
+    fn plain_pair(&mut self, word: u64) -> Option<KeyValue<'g>> {
+        if !self.is_straight || self.back.is_some() {
+            return None;
+        }
+        let (key, value) = self.core.plain_pair(self.guard, word)?;
+        if !(is_above(&self.from, key) && is_below(&self.to, key)) {
+            return None;
+        }
+        self.told[0] = Some(key);
+        Some((key.into(), value.into()))
     }
 
     /// Whether a key is within the bounds; `None` if it is beyond the end of this walk.
@@ -243,10 +263,7 @@ impl<S> Walk<S> {
                 if self.copies.get(position).is_some_and(Option::is_some) {
                     continue;
                 }
-                if let Some(offset) = core.place_of(*word) {
-                    core.region().prefetch(offset);
-                    core.region().prefetch(offset + LINE);
-                }
+                core.prefetch_record(*word);
             }
         }
         let word = self.words[self.next];
