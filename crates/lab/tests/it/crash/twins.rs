@@ -171,16 +171,16 @@ twins! {
     value_committed_late: QUIPU, Broken::Store(Twin::ValueCommittedLate), &["a large value"], ANY, &[2, 3, 6];
     viper_fence_left_out: VIPER, FENCE_LEFT_OUT, &[LOST], ANY, &[1, 2, 7];
     /// In pools whose records have one size.
-    viper_fixed_fence_left_out: VIPER, FENCE_LEFT_OUT, &["torn value"], FIXED, &[2, 3, 4];
+    viper_fixed_fence_left_out: VIPER, FENCE_LEFT_OUT, &["torn value"], FIXED, &[3, 4, 7];
     viper_released_before_persist: VIPER, Broken::Store(Twin::ReleasedBeforePersist), &["found None"], ANY, &[1, 4, 6];
     viper_old_not_released: VIPER, Broken::Store(Twin::OldNotReleased), &[CAME_BACK], ANY, &[1, 3, 6];
     /// A writer that deletes a key whose last put was published late must not do so durably before the record
     /// that this put has replaced is durably gone.
-    viper_key_free_before_release: VIPER, Broken::Store(Twin::KeyFreeBeforeRelease), &[CAME_BACK], ANY, &[79, 99, 349];
+    viper_key_free_before_release: VIPER, Broken::Store(Twin::KeyFreeBeforeRelease), &[CAME_BACK], ANY, &[20, 79, 99];
     /// The tie break of the paper needs that nobody sees a record before the one that it replaces is durably
     /// gone; sequence numbers do not. Locks see to that (`heap::slots::locks`), so the paper's way is
     /// convicted where they let go too early.
-    viper_ties_of_the_paper: VIPER, Broken::Store(Twin::TiesByBlock), &[READ_TOO_EARLY], ANY, &[85, 94, 145];
+    viper_ties_of_the_paper: VIPER, Broken::Store(Twin::TiesByBlock), &[READ_TOO_EARLY], ANY, &[7, 11, 16];
     viper_pacman_fence_left_out: VIPER_PACMAN, FENCE_LEFT_OUT, &[LOST, "torn value"], ANY, &[1, 2, 3];
     /// A deletion with bits in DRAM lasts by its tombstone, for as long as something older is marked.
     viper_pacman_tombstone_dropped_early: VIPER_PACMAN, Broken::Store(Twin::TombstoneDroppedEarly), &[CAME_BACK], ANY,
@@ -322,5 +322,5 @@ twins! {
     viper_mark_unfenced: VIPER, Broken::Store(Twin::MarkUnfenced), &[LOST], ANY, &[1, 7, 8];
     viper_marked_unwritten: VIPER, Broken::Store(Twin::MarkedUnwritten), &["torn value"], ANY, &[1, 2, 3];
     viper_loser_left: VIPER, Broken::Store(Twin::LoserLeft), &["they leak"], ANY, &[1, 2, 3];
-    viper_pages_unflushed: VIPER, Broken::Store(Twin::PagesUnflushed), &[LOST, "a write came back"], ANY, &[3, 8, 13];
+    viper_pages_unflushed: VIPER, Broken::Store(Twin::PagesUnflushed), &[LOST, "a write came back"], ANY, &[8, 13, 17];
 }
