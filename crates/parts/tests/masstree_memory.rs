@@ -58,11 +58,11 @@ fn len(index: &Masstree) -> u64 {
     index.len(&Collector::new().register().pin()).expect("sound")
 }
 
-/// Bytes of DRAM for each of `count` keys.
-fn bytes_per_key(shape: Keys, count: u64) -> f64 {
+/// Bytes of DRAM for each of the keys of so many numbers, every `step`th.
+fn bytes_per_key(shape: Keys, count: u64, step: usize) -> f64 {
     let participant = Collector::new().register();
     let index = Masstree::new();
-    for number in 0..count {
+    for number in (0..).step_by(step).take(count as usize) {
         put(&index, &participant.pin(), &shape.key(number), number + 1);
     }
     (0..3).for_each(|_| _ = participant.collect());
@@ -74,20 +74,27 @@ fn bytes_per_key(shape: Keys, count: u64) -> f64 {
 
 #[test]
 fn a_million_random_keys_of_eight_bytes() {
-    let bytes = bytes_per_key(Keys::Random8, 1_000_000);
+    let bytes = bytes_per_key(Keys::Random8, 1_000_000, 1);
     assert!(bytes <= 33.0, "{bytes:.1} bytes a key");
 }
 
 #[test]
 fn a_million_ascending_keys_of_eight_bytes() {
-    let bytes = bytes_per_key(Keys::Ascending8, 1_000_000);
+    let bytes = bytes_per_key(Keys::Ascending8, 1_000_000, 1);
     assert!(bytes <= 23.0, "{bytes:.1} bytes a key");
 }
 
 #[test]
 fn keys_with_suffixes() {
-    let bytes = bytes_per_key(Keys::Suffixes, 300_000);
+    let bytes = bytes_per_key(Keys::Suffixes, 300_000, 1);
     assert!(bytes <= 66.0, "{bytes:.1} bytes a key of 24 bytes");
+}
+
+/// No two share a slice.
+#[test]
+fn keys_with_short_suffixes() {
+    let bytes = bytes_per_key(Keys::Short, 1_000_000, 2);
+    assert!(bytes <= 44.0, "{bytes:.1} bytes a key of 9 to 16 bytes");
 }
 
 #[test]

@@ -42,6 +42,8 @@ fn real_threads(shape: Keys, keys: u64, rounds: u64) {
             while !finished.load(Ordering::Relaxed) {
                 world.walk(&walker, 1 + random.below(100) as usize);
                 world.walk_back(&walker, 1 + random.below(100) as usize);
+                let back = random.below(2) == 0;
+                world.walk_words(&walker, 1 + random.below(100) as usize, back);
             }
         });
         let writers: Vec<_> = (0..2)
@@ -87,7 +89,7 @@ struct Plan {
     removals: [u64; 2],
 }
 
-/// One schedule: two writers, a reader, a cleaner and a walk each way, over keys that share nodes and layers.
+/// One schedule: two writers, a reader, a cleaner and two walks each way, over keys that share nodes and layers.
 fn schedule(shape: Keys, plan: Plan, seed: u64) {
     let world = World::new(shape, plan.keys, seed);
     let world = &world;
@@ -111,7 +113,8 @@ fn schedule(shape: Keys, plan: Plan, seed: u64) {
                     2 => world.read(&participant, random.below(world.len())),
                     3 => world.move_word(&participant, random.below(world.len())),
                     4 => world.walk(&participant, 1 + random.below(20) as usize),
-                    _ => world.walk_back(&participant, 1 + random.below(20) as usize),
+                    5 => world.walk_back(&participant, 1 + random.below(20) as usize),
+                    _ => world.walk_words(&participant, 1 + random.below(20) as usize, task == 7),
                 }
             }
         }
@@ -126,6 +129,8 @@ fn schedule(shape: Keys, plan: Plan, seed: u64) {
         Box::new(other(3, plan.steps)),
         Box::new(other(4, 4)),
         Box::new(other(5, 4)),
+        Box::new(other(6, 4)),
+        Box::new(other(7, 4)),
     ];
     sched::run(seed, tasks).unwrap_or_else(|error| panic!("{shape:?} seed {seed}: {error}"));
     world.check_and_clear();

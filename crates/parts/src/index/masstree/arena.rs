@@ -21,7 +21,7 @@ const STEPS_LOG2: u32 = 3;
 /// Nodes of the smallest chunks, as a power of two.
 const SMALLEST_LOG2: u32 = if cfg!(loom) { 0 } else { 4 };
 /// Chunks there can be.
-const CHUNKS: usize = place(NUMBERS - 1).0 + 1;
+pub(super) const CHUNKS: usize = place(NUMBERS - 1).0 + 1;
 /// Numbers are below this.
 pub(super) const NUMBERS: u32 = 1 << 31;
 /// Numbers kept for operations that have begun: a long key may need a few thousand nodes.
@@ -39,15 +39,24 @@ pub(super) unsafe trait Node: Send + Sync {
     fn new() -> Self;
 }
 
-struct Chunk {
+/// The memory of a chunk, which is given back with it.
+pub(super) struct Chunk {
     memory: NonNull<u8>,
     layout: Layout,
     /// The bytes of the layout that are ever touched, without those that only align a large chunk.
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 // SAFETY: a chunk is memory that no thread owns; it holds nodes, which all threads may share.
 unsafe impl Send for Chunk {}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout. It is dropped with what it is a part of, which no reference to
+        // a node outlives, and nodes need no drop.
+        unsafe { dealloc(self.memory.as_ptr(), self.layout) };
+    }
+}
 
 struct State {
     chunks: Vec<Chunk>,
@@ -67,7 +76,7 @@ pub(super) struct Arena<T> {
 
 /// Chunk and place in it of a number below [`NUMBERS`].
 #[inline]
-const fn place(number: u32) -> (usize, usize) {
+pub(super) const fn place(number: u32) -> (usize, usize) {
     let shifted = number + (1 << (STEPS_LOG2 + SMALLEST_LOG2));
     let size_log2 = shifted.ilog2() - STEPS_LOG2;
     let step = (shifted >> size_log2) - (1 << STEPS_LOG2);
@@ -76,7 +85,7 @@ const fn place(number: u32) -> (usize, usize) {
 }
 
 /// Nodes of a chunk.
-fn chunk_len(chunk: usize) -> usize {
+pub(super) fn chunk_len(chunk: usize) -> usize {
     1 << (SMALLEST_LOG2 as usize + (chunk >> STEPS_LOG2))
 }
 
@@ -171,7 +180,7 @@ impl<T: Node> Arena<T> {
 }
 
 /// The address of the first node of a new chunk, aligned to lines.
-fn new_chunk<T: Node>(nodes: usize) -> (u64, Chunk) {
+pub(super) fn new_chunk<T: Node>(nodes: usize) -> (u64, Chunk) {
     const { assert!(align_of::<T>() <= LINE as usize) };
     let bytes = nodes * size_of::<T>();
     let align = if bytes > LARGE { LARGE } else { LINE as usize };
@@ -194,15 +203,6 @@ fn new_chunk<T: Node>(nodes: usize) -> (u64, Chunk) {
     }
     let touched = if align == LARGE { bytes } else { layout.size() };
     (first as u64, Chunk { memory, layout, bytes: touched })
-}
-
-impl<T> Drop for Arena<T> {
-    fn drop(&mut self) {
-        for chunk in &self.state.get_mut().chunks {
-            // SAFETY: allocated with this layout; no node outlives `self`, and nodes need no drop.
-            unsafe { dealloc(chunk.memory.as_ptr(), chunk.layout) };
-        }
-    }
 }
 
 #[cfg(test)]

@@ -13,10 +13,11 @@
 //!
 //! How far a walk has come is said by a key and not by a node, as in `scan`.
 
-use super::border::{Entry, Found, LAYER};
+use super::border::{Border, Entry, Found};
 use super::key::{LONGER, Piece, SLICE, push_slice};
 use super::nodes::Link;
-use super::scan::Stop;
+use super::run::{Stop, Told};
+use super::short::Shorts;
 use super::tree::Masstree;
 use crate::epoch::Guard;
 use crate::sync::Waiter;
@@ -55,14 +56,33 @@ impl BackCursor {
         BackCursor { key: key.to_vec(), position: Position::Before }
     }
 
-    /// Whether an entry of the layer behind the first `offset` bytes of the key is still to come.
-    fn awaits(&self, offset: usize, entry: &Entry<'_>) -> bool {
+    /// Whether a slot of a node of the layer behind the first `offset` bytes of the key is still to come.
+    #[inline]
+    fn awaits(
+        &self,
+        guard: &Guard<'_>,
+        offset: usize,
+        border: &Border,
+        shorts: Shorts<'_>,
+        slot: usize,
+    ) -> bool {
         let piece = Piece::at(&self.key, offset);
-        match (entry.order().cmp(&piece.order()), self.position) {
-            (cmp::Ordering::Equal, Position::At) => entry.suffix <= piece.suffix,
-            (cmp::Ordering::Equal, _) => entry.suffix < piece.suffix,
+        match (border.order(slot).cmp(&piece.order()), self.position) {
+            (cmp::Ordering::Equal, Position::At) => {
+                border.suffix(shorts, guard, slot).bytes() <= piece.suffix
+            }
+            (cmp::Ordering::Equal, _) => border.suffix(shorts, guard, slot).bytes() < piece.suffix,
             (order, _) => order.is_lt(),
         }
+    }
+
+    /// Goes to an entry of the layer whose keys begin with these bytes, which is handed out now.
+    fn go_to(&mut self, prefix: &[u8], entry: &Entry<'_>) {
+        self.key.clear();
+        self.key.extend_from_slice(prefix);
+        push_slice(&mut self.key, entry.slice, entry.class);
+        entry.suffix.push_to(&mut self.key);
+        self.position = Position::Before;
     }
 
     /// Goes to the key before that layer, whose keys begin with these bytes and go on.
@@ -105,12 +125,38 @@ impl Masstree {
         limit: usize,
         mut visit: impl FnMut(&[u8], u64),
     ) -> usize {
+        self.walk_back(guard, cursor, limit, |cursor: &mut BackCursor, prefix: &[u8], entry: &Entry<'_>| {
+            cursor.go_to(prefix, entry);
+            visit(&cursor.key, entry.word);
+        })
+    }
+
+    /// Hands out the words that [`scan_back`](Masstree::scan_back) does, without the keys.
+    pub(super) fn scan_words_back(
+        &self,
+        guard: &Guard<'_>,
+        cursor: &mut BackCursor,
+        limit: usize,
+        mut visit: impl FnMut(u64),
+    ) -> usize {
+        self.walk_back(guard, cursor, limit, |_: &mut BackCursor, _: &[u8], word: &u64| visit(*word))
+    }
+
+    /// Tells of the keys of a walk, `limit` at most; `tell` is given the bytes of a key before its layer too.
+    #[inline]
+    fn walk_back<'g, T: Told<'g>>(
+        &self,
+        guard: &'g Guard<'_>,
+        cursor: &mut BackCursor,
+        limit: usize,
+        mut tell: impl FnMut(&mut BackCursor, &[u8], &T),
+    ) -> usize {
         let (mut left, mut waiter, mut layer) = (limit, Waiter::default(), Layer::default());
         while left > 0 && cursor.position != Position::End {
             let before = left;
             let mut place = self.resume_back(guard, cursor, &mut layer);
             while let Some(at) = place {
-                place = self.pass_back(guard, cursor, &mut layer, at, &mut left, &mut visit);
+                place = self.pass_back(guard, cursor, &mut layer, at, &mut left, &mut tell);
             }
             if left == before {
                 waiter.wait();
@@ -143,7 +189,7 @@ impl Masstree {
 
     /// The last node of a layer; nothing if the layer has gone.
     fn last_of(&self, layer: Link, offset: usize) -> Option<Place> {
-        let (number, _, seen) = self.descend(layer, u64::MAX)?;
+        let (number, _, seen) = self.descend(layer, &Piece { slice: u64::MAX, rank: LONGER, suffix: &[] })?;
         Some(Place { stop: Stop { number, seen, offset }, right: 0, is_all: true })
     }
 
@@ -158,49 +204,46 @@ impl Masstree {
         is_its_own.then_some(Place { stop: Stop { number, seen: now, offset }, right: 0, is_all: false })
     }
 
-    /// Hands out the keys of a node that a walk awaits. Returns the next node; nothing if that is for the
+    /// Tells of the keys of a node that a walk awaits. Returns the next node; nothing if that is for the
     /// cursor to say, or if the walk is over.
-    fn pass_back(
+    #[inline]
+    fn pass_back<'g, T: Told<'g>>(
         &self,
-        guard: &Guard<'_>,
+        guard: &'g Guard<'_>,
         cursor: &mut BackCursor,
         layer: &mut Layer,
         Place { stop, right, is_all }: Place,
         left: &mut usize,
-        visit: &mut impl FnMut(&[u8], u64),
+        tell: &mut impl FnMut(&mut BackCursor, &[u8], &T),
     ) -> Option<Place> {
-        let snapshot = self.snapshot(guard, &stop)?;
-        if right != 0 && snapshot.next != right {
+        let border = self.nodes.border(stop.number);
+        // Nothing is believed of this: at worst the lines are those of another node.
+        self.prefetch_next(border, border.prev.load(Ordering::Acquire));
+        let awaits = |border: &Border, shorts: Shorts<'_>, slot| {
+            is_all || cursor.awaits(guard, stop.offset, border, shorts, slot)
+        };
+        let run = self.run::<T, true>(guard, &stop, *left, awaits)?;
+        if right != 0 && run.next != right {
             return None;
         }
-        let before = self.nodes.border(stop.number).prev.load(Ordering::Acquire);
-        self.nodes.get(Link::border(before)).prefetch();
-        let all = snapshot.entries.iter().rev().flatten();
-        let passed = all.clone().take_while(|entry| !is_all && !cursor.awaits(stop.offset, entry)).count();
-        for entry in all.skip(passed) {
-            if entry.class == LAYER {
-                push_slice(&mut layer.prefix, entry.slice, LONGER);
-                layer.above.push(stop);
-                return self.last_of(Link::from_bits(entry.word as u32), layer.prefix.len());
-            }
-            let key = &mut cursor.key;
-            key.clear();
-            key.extend_from_slice(&layer.prefix);
-            push_slice(key, entry.slice, entry.class);
-            key.extend_from_slice(entry.suffix);
-            cursor.position = Position::Before;
-            visit(&cursor.key, entry.word);
-            *left -= 1;
-            if *left == 0 {
-                return None;
-            }
+        let before = border.prev.load(Ordering::Acquire);
+        run.told().iter().for_each(|told| tell(cursor, &layer.prefix, told));
+        *left -= run.told().len();
+        if let Some(last) = &run.last {
+            cursor.go_to(&layer.prefix, last);
+        }
+        if *left == 0 {
+            return None;
+        }
+        if let Some(link) = &run.layer {
+            push_slice(&mut layer.prefix, link.slice, LONGER);
+            layer.above.push(stop);
+            return self.last_of(Link::from_bits(link.word as u32), layer.prefix.len());
         }
         if before == 0 {
             cursor.leave_layer(&layer.prefix);
             return self.leave_layer(layer);
         }
-        let seen = self.nodes.border(before).version.stable();
-        let on_the_left = Stop { number: before, seen, offset: stop.offset };
-        Some(Place { stop: on_the_left, right: stop.number, is_all })
+        Some(Place { stop: self.stop(before, stop.offset), right: stop.number, is_all })
     }
 }

@@ -1,15 +1,17 @@
 //! Border nodes: slices and words, side by side, fifteen of each.
 //!
 //! The class of a slot says its content. It has the word of a key that ends in the slice, with its length
-//! there. Or it has the word of a key that goes on, whose suffix is kept beside the node. Or it has a link to
-//! the layer in which all keys go on that share the slice. A slot is written before the permutation names it.
+//! there. Or it has the word of a key that goes on, whose suffix is kept beside the node: a short one in its
+//! place (`short`), a longer one in a block (`suffix`). Or it has a link to the layer in which all keys go on
+//! that share the slice. A slot is written before the permutation names it.
 //! So a key that is added to a slot which no reader can still take for that of another key takes effect with
 //! the store of the permutation, and readers need not look again.
 
 use super::arena::Node;
-use super::key::{LONGER, Piece};
+use super::key::{LONGER, Piece, Short, Suffix};
 use super::nodes::{Link, Nodes};
 use super::permutation::{Permutation, SLOTS};
+use super::short::Shorts;
 use super::suffix::Suffixes;
 use super::version::Version;
 use crate::epoch::Guard;
@@ -17,8 +19,10 @@ use crate::index::eight;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::point;
 
-/// The class of a slot with a link; those of words are the ranks of their keys.
+/// The class of a slot with a link; those of words are the ranks of their keys, or [`SHORT`].
 pub(super) const LAYER: u8 = LONGER + 1;
+/// The class of a key that goes on by a short suffix. [`LONGER`] is the class of one with a longer suffix.
+pub(super) const SHORT: u8 = LONGER + 2;
 const CLASS_BITS: usize = 4;
 /// In the classes: a slot was freed that readers may still take for that of the key that it had.
 const STALE: u64 = 1 << 63;
@@ -97,23 +101,35 @@ pub(super) struct Entry<'s> {
     pub(super) slice: u64,
     pub(super) class: u8,
     pub(super) word: u64,
-    pub(super) suffix: &'s [u8],
+    pub(super) suffix: Suffix<'s>,
 }
 
 impl<'s> Entry<'s> {
+    /// The entry of the empty key, without a word.
+    pub(super) const NONE: Entry<'static> = Entry { slice: 0, class: 0, word: 0, suffix: Suffix::NONE };
+
     /// The entry of a key.
     pub(super) fn of(piece: &Piece<'s>, word: u64) -> Entry<'s> {
-        Entry { slice: piece.slice, class: piece.rank, word, suffix: piece.suffix }
+        let class = if piece.has_short_suffix() { SHORT } else { piece.rank };
+        Entry { slice: piece.slice, class, word, suffix: Suffix::of(piece.suffix) }
     }
 
     /// The entry of a layer.
     pub(super) fn layer(slice: u64, link: Link) -> Entry<'s> {
-        Entry { slice, class: LAYER, word: u64::from(link.bits()), suffix: &[] }
+        Entry { slice, class: LAYER, word: u64::from(link.bits()), suffix: Suffix::NONE }
     }
 
     /// Slice and rank.
+    #[inline]
     pub(super) fn order(&self) -> (u64, u8) {
         (self.slice, self.class.min(LONGER))
+    }
+
+    /// Whether it has the suffix that its class says. Without one, its key was removed while the entry was
+    /// read, which does not change the version.
+    #[inline]
+    pub(super) fn is_whole(&self) -> bool {
+        self.class != LONGER && self.class != SHORT || !self.suffix.bytes().is_empty()
     }
 }
 
@@ -175,26 +191,48 @@ impl Border {
         unsafe { Suffixes::from_address(self.suffix_address()) }
     }
 
-    /// The suffix of a slot.
+    /// The suffix of a slot in the block.
     #[inline]
-    pub(super) fn suffix<'g>(&self, guard: &'g Guard<'_>, slot: usize) -> &'g [u8] {
+    fn long_suffix<'g>(&self, guard: &'g Guard<'_>, slot: usize) -> &'g [u8] {
         self.suffixes(guard).map_or(&[], |block| block.get(slot))
     }
 
     /// The content of a slot.
-    pub(super) fn entry<'g>(&self, guard: &'g Guard<'_>, slot: usize) -> Entry<'g> {
-        let class = self.class(slot);
-        let suffix = if class == LONGER { self.suffix(guard, slot) } else { &[] };
+    #[inline]
+    pub(super) fn entry<'g>(&self, shorts: Shorts<'_>, guard: &'g Guard<'_>, slot: usize) -> Entry<'g> {
+        let (class, suffix) = (self.class(slot), self.suffix(shorts, guard, slot));
         point();
         Entry { slice: self.slice(slot), class, word: self.word(slot), suffix }
     }
 
+    /// The suffix of a slot.
+    #[inline]
+    pub(super) fn suffix<'g>(&self, shorts: Shorts<'_>, guard: &'g Guard<'_>, slot: usize) -> Suffix<'g> {
+        match self.class(slot) {
+            SHORT => Suffix::Short(shorts.get(slot)),
+            LONGER => Suffix::Long(self.long_suffix(guard, slot)),
+            _ => Suffix::NONE,
+        }
+    }
+
+    /// Slice and rank of a slot.
+    #[inline]
+    pub(super) fn order(&self, slot: usize) -> (u64, u8) {
+        (self.slice(slot), self.class(slot).min(LONGER))
+    }
+
+    /// Whether the key of the first slot has a short suffix: most likely those of others have some too.
+    #[inline]
+    pub(super) fn has_shorts(&self) -> bool {
+        self.class(0) == SHORT
+    }
+
     /// Searches for a key. Without the lock, the result counts only if the version has not changed.
     #[inline(always)]
-    pub(super) fn search(&self, guard: &Guard<'_>, piece: &Piece<'_>) -> Found {
+    pub(super) fn search(&self, shorts: Shorts<'_>, guard: &Guard<'_>, piece: &Piece<'_>) -> Found {
         let permutation = self.permutation();
         let classes = self.classes.load(Ordering::Relaxed);
-        if piece.rank == LONGER {
+        if piece.rank == LONGER && !piece.has_short_suffix() {
             Suffixes::prefetch(self.suffixes.load(Ordering::Relaxed));
         }
         point();
@@ -211,7 +249,12 @@ impl Border {
             if class == LAYER {
                 return Found::Layer { slot, link: Link::from_bits(word as u32) };
             }
-            if class == LONGER && self.suffix(guard, slot) != piece.suffix {
+            let is_other = match class {
+                SHORT => Short::of(piece.suffix) != Some(shorts.get(slot)),
+                LONGER => self.long_suffix(guard, slot) != piece.suffix,
+                _ => false,
+            };
+            if is_other {
                 return Found::Other { slot };
             }
             return Found::Word { slot, word };
@@ -257,15 +300,15 @@ impl Border {
 
     /// How many keys come before this slice and rank. The caller holds the lock.
     pub(super) fn rank(&self, permutation: Permutation, order: (u64, u8)) -> usize {
-        let before = |slot: usize| (self.slice(slot), self.class(slot).min(LONGER)) < order;
-        permutation.slots().map(|slot| usize::from(before(slot))).sum()
+        permutation.slots().map(|slot| usize::from(self.order(slot) < order)).sum()
     }
 
-    /// Adds an entry, for which there is a slot; returns the block of suffixes that this replaces, to be
-    /// retired. The caller holds the lock.
+    /// Adds an entry to this node, whose number is given and which has a slot for it; returns the block of
+    /// suffixes that this replaces, to be retired. The caller holds the lock.
     pub(super) fn insert<'g>(
         &self,
         nodes: &Nodes,
+        number: u32,
         guard: &'g Guard<'_>,
         entry: &Entry<'_>,
     ) -> Option<Suffixes<'g>> {
@@ -274,8 +317,11 @@ impl Border {
         if self.classes.load(Ordering::Relaxed) & STALE != 0 {
             self.mark_inserting();
         }
-        let replaced = if entry.class == LONGER { self.keep(nodes, guard, slot, entry.suffix) } else { None };
-        self.set(slot, entry);
+        let replaced = match entry.suffix {
+            Suffix::Long(suffix) => self.keep(nodes, guard, slot, suffix),
+            Suffix::Short(_) => None,
+        };
+        self.set(nodes.shorts(number), slot, entry);
         self.publish(after);
         replaced
     }
@@ -297,19 +343,26 @@ impl Border {
         self.classes.store(self.classes.load(Ordering::Relaxed) & !STALE, Ordering::Relaxed);
     }
 
-    /// Writes all of a slot but its suffix.
-    fn set(&self, slot: usize, entry: &Entry<'_>) {
+    /// Writes all of a slot except a long suffix.
+    fn set(&self, shorts: Shorts<'_>, slot: usize, entry: &Entry<'_>) {
         self.slices[slot].store(entry.slice, Ordering::Relaxed);
+        if let (SHORT, Suffix::Short(short)) = (entry.class, entry.suffix) {
+            shorts.set(slot, short);
+        }
         point();
         self.set_class(slot, entry.class);
         self.set_word(slot, entry.word);
     }
 
-    /// Lets a node that nobody else knows have these entries, in their order and in the first slots.
-    pub(super) fn fill(&self, nodes: &Nodes, entries: &[Entry<'_>]) {
-        entries.iter().enumerate().for_each(|(slot, entry)| self.set(slot, entry));
-        let longer = entries.iter().enumerate().filter(|(_, entry)| entry.class == LONGER);
-        let suffixes = longer.map(|(slot, entry)| (slot, entry.suffix));
+    /// Lets a node that nobody else knows, and whose number is given, have these entries, in their order and
+    /// in the first slots.
+    pub(super) fn fill(&self, nodes: &Nodes, number: u32, entries: &[Entry<'_>]) {
+        let shorts = nodes.shorts(number);
+        entries.iter().enumerate().for_each(|(slot, entry)| self.set(shorts, slot, entry));
+        let suffixes = entries.iter().enumerate().filter_map(|(slot, entry)| match entry.suffix {
+            Suffix::Long(suffix) => Some((slot, suffix)),
+            Suffix::Short(_) => None,
+        });
         if suffixes.clone().next().is_some() {
             self.suffixes.store(nodes.new_suffixes(suffixes), Ordering::Release);
         }
@@ -345,7 +398,7 @@ impl Border {
             return None;
         }
         let kept = self.permutation().slots().filter(|kept| *kept != slot && self.class(*kept) == LONGER);
-        let kept: Vec<(usize, &[u8])> = kept.map(|slot| (slot, self.suffix(guard, slot))).collect();
+        let kept: Vec<(usize, &[u8])> = kept.map(|slot| (slot, self.long_suffix(guard, slot))).collect();
         let all = kept.iter().copied().chain(std::iter::once((slot, suffix)));
         self.suffixes.store(nodes.new_suffixes(all), Ordering::Release);
         block

@@ -57,8 +57,8 @@ impl Masstree {
     pub(super) fn word_of(&self, guard: &Guard<'_>, key: &[u8]) -> Option<u64> {
         // The straight way: in the first layer, while nobody is in the way.
         let (root, piece) = (Link::from_bits(self.root.load(Ordering::Acquire)), Piece::at(key, 0));
-        if let Some((_, border, seen)) = self.descend(root, piece.slice) {
-            let found = border.search(guard, &piece);
+        if let Some((number, border, seen)) = self.descend(root, &piece) {
+            let found = border.search(self.nodes.shorts(number), guard, &piece);
             if !border.version.has_changed(seen) {
                 return match found {
                     Found::Word { word, .. } => Some(word),
@@ -129,9 +129,9 @@ impl Masstree {
     ) -> Option<(u32, Seen, Found)> {
         let mut waiter = Waiter::default();
         loop {
-            let (number, border, mut seen) = self.descend(layer, piece.slice)?;
+            let (number, border, mut seen) = self.descend(layer, piece)?;
             loop {
-                let found = border.search(guard, piece);
+                let found = border.search(self.nodes.shorts(number), guard, piece);
                 if !border.version.has_changed(seen) {
                     return Some((number, seen, found));
                 }
@@ -145,19 +145,19 @@ impl Masstree {
         }
     }
 
-    /// The border node of a layer that is for this slice, and its version; nothing if the layer has gone.
-    /// `layer` is its root, or was once.
+    /// The border node of a layer that is for the slice of this piece, and its version; nothing if the layer
+    /// has gone. `layer` is its root, or was once.
     #[inline]
-    pub(super) fn descend(&self, layer: Link, slice: u64) -> Option<(u32, &Border, Seen)> {
+    pub(super) fn descend(&self, layer: Link, piece: &Piece<'_>) -> Option<(u32, &Border, Seen)> {
         let mut waiter = Waiter::default();
         loop {
             let (mut link, mut node, mut seen) = self.root_of(layer)?;
             let mut visited = 0;
             while let NodeOf::Inner(inner) = node {
                 visited += 1;
-                let below = inner.child_of(slice);
+                let below = inner.child_of(piece.slice);
                 let child = self.nodes.get(below);
-                child.prefetch();
+                self.nodes.prefetch_for(below, piece);
                 let child_seen = child.version().stable();
                 if inner.version.has_changed(seen) {
                     let now = inner.version.stable();
@@ -221,7 +221,8 @@ impl Masstree {
             let border = self.nodes.border(leaf.number);
             if let Some(now) = border.version.lock() {
                 if !now.has_left(leaf.seen) {
-                    let found = border.search(guard, &Piece::at(key, leaf.offset));
+                    let shorts = self.nodes.shorts(leaf.number);
+                    let found = border.search(shorts, guard, &Piece::at(key, leaf.offset));
                     if !matches!(found, Found::Layer { .. }) {
                         return (Leaf { found, ..leaf }, border);
                     }

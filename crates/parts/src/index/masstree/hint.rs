@@ -52,17 +52,17 @@ impl Masstree {
     /// layer. Waits for the inner nodes above, which are in the cache if the index is in use. Tells which
     /// border node that is; keys of other layers do not stand there.
     pub(super) fn prefetch_leaf(&self, key: &[u8]) -> Option<Hint> {
-        let slice = Piece::at(key, 0).slice;
+        let piece = Piece::at(key, 0);
         let mut link = Link::from_bits(self.root.load(Ordering::Acquire));
         // Nothing is believed, so nothing is proved: at worst the lines are those of another node.
         for _ in 0..HEIGHT_TO_PREFETCH {
             if !link.is_inner() {
                 break;
             }
-            link = self.nodes.inner(link).child_of(slice);
+            link = self.nodes.inner(link).child_of(piece.slice);
             count_visited(1);
         }
-        self.nodes.get(link).prefetch();
+        self.nodes.prefetch_for(link, &piece);
         (!link.is_inner()).then(|| Hint::new(link.number().into(), 0))
     }
 }
@@ -75,11 +75,12 @@ impl Masstree {
     /// The word of a key, looked for where a hint leads to at first.
     #[inline]
     pub(super) fn word_near(&self, guard: &Guard<'_>, key: &[u8], near: Option<u64>) -> Option<u64> {
-        if let Some((_, border)) = self.border_near(near) {
+        if let Some((number, border)) = self.border_near(near) {
             let seen = border.version.stable();
             if seen.is_live()
                 && seen.is_in_first_layer()
-                && let Found::Word { word, .. } = border.search(guard, &Piece::at(key, 0))
+                && let shorts = self.nodes.shorts(number)
+                && let Found::Word { word, .. } = border.search(shorts, guard, &Piece::at(key, 0))
                 && !border.version.has_changed(seen)
             {
                 return Some(word);
@@ -96,7 +97,7 @@ impl Masstree {
             && let Some(seen) = border.version.lock()
         {
             let piece = Piece::at(key, 0);
-            let found = border.search(guard, &piece);
+            let found = border.search(self.nodes.shorts(number), guard, &piece);
             let is_own = match found {
                 Found::Word { .. } | Found::Other { .. } => true,
                 Found::Nothing => border.spans(piece.slice),

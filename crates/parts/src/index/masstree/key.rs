@@ -3,7 +3,8 @@
 //! A layer of the trie looks at eight bytes of a key: its *slice* there, as a number whose order is that of
 //! the bytes. A key that ends in the slice is padded with zeros. The number of its bytes there is its *rank*
 //! among keys of equal slices: of two such keys one begins with the other, so the shorter comes first. All
-//! keys that go on behind the slice have the highest rank; their bytes behind it are the *suffix*.
+//! keys that go on behind the slice have the highest rank; their bytes behind it are the *suffix*. A suffix
+//! of up to eight bytes is *short*.
 
 use std::cmp::Ordering;
 
@@ -37,6 +38,12 @@ impl<'k> Piece<'k> {
         }
     }
 
+    /// Whether the key goes on behind the slice by a short suffix.
+    #[inline]
+    pub(super) fn has_short_suffix(&self) -> bool {
+        matches!(self.suffix.len(), 1..=SLICE)
+    }
+
     /// Slice and rank, by which the layer orders the keys.
     #[inline]
     pub(super) fn order(&self) -> (u64, u8) {
@@ -56,6 +63,83 @@ impl PartialOrd for Piece<'_> {
     }
 }
 
+/// A short suffix, or none, by value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Short {
+    /// Padded with zeros.
+    bytes: [u8; SLICE],
+    len: u8,
+}
+
+impl Short {
+    /// No byte.
+    pub(super) const NONE: Short = Short { bytes: [0; SLICE], len: 0 };
+
+    /// The suffix of these bytes; nothing if they are too many.
+    #[inline]
+    pub(super) fn of(bytes: &[u8]) -> Option<Short> {
+        if let Ok(bytes) = bytes.try_into() {
+            return Some(Short { bytes, len: SLICE as u8 });
+        }
+        let len = bytes.len();
+        (len < SLICE).then(|| Short { bytes: padded(bytes).to_be_bytes(), len: len as u8 })
+    }
+
+    /// The suffix that has this word and length.
+    #[inline]
+    pub(super) fn of_word(word: u64, len: u8) -> Short {
+        Short { bytes: word.to_be_bytes(), len }
+    }
+
+    /// Its bytes as a slice has them.
+    #[inline]
+    pub(super) fn word(self) -> u64 {
+        u64::from_be_bytes(self.bytes)
+    }
+
+    /// How many they are.
+    #[inline]
+    pub(super) fn len(self) -> u8 {
+        self.len
+    }
+}
+
+/// The suffix of an entry: a short one by value, for its place may get another; a longer one where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Suffix<'s> {
+    Short(Short),
+    Long(&'s [u8]),
+}
+
+impl<'s> Suffix<'s> {
+    /// No byte.
+    pub(super) const NONE: Suffix<'static> = Suffix::Short(Short::NONE);
+
+    /// The suffix of these bytes.
+    #[inline]
+    pub(super) fn of(bytes: &'s [u8]) -> Suffix<'s> {
+        Short::of(bytes).map_or(Suffix::Long(bytes), Suffix::Short)
+    }
+
+    /// Its bytes.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Suffix::Short(short) => short.bytes.get(..usize::from(short.len)).unwrap_or(&short.bytes),
+            Suffix::Long(bytes) => bytes,
+        }
+    }
+
+    /// Appends its bytes.
+    #[inline]
+    pub(super) fn push_to(&self, key: &mut Vec<u8>) {
+        match self {
+            Suffix::Short(short) => push_bytes(key, short.bytes, short.len.into()),
+            Suffix::Long(bytes) => key.extend_from_slice(bytes),
+        }
+    }
+}
+
 /// Fewer than eight bytes as a slice.
 #[inline]
 fn padded(bytes: &[u8]) -> u64 {
@@ -66,9 +150,17 @@ fn padded(bytes: &[u8]) -> u64 {
 }
 
 /// Appends the bytes of a slice that a key of this rank has.
+#[inline]
 pub(super) fn push_slice(key: &mut Vec<u8>, slice: u64, rank: u8) {
-    let bytes = slice.to_be_bytes();
-    key.extend_from_slice(bytes.get(..usize::from(rank)).unwrap_or(&bytes));
+    push_bytes(key, slice.to_be_bytes(), rank.into());
+}
+
+/// Appends the first `len` bytes, or all. A copy of all eight is one store.
+#[inline]
+fn push_bytes(key: &mut Vec<u8>, bytes: [u8; SLICE], len: usize) {
+    let end = key.len() + len.min(SLICE);
+    key.extend_from_slice(&bytes);
+    key.truncate(end);
 }
 
 #[cfg(test)]
@@ -97,8 +189,21 @@ mod tests {
             assert_eq!(piece.rank, rank);
             let mut bytes = Vec::new();
             push_slice(&mut bytes, piece.slice, piece.rank);
-            bytes.extend_from_slice(piece.suffix);
+            Suffix::of(piece.suffix).push_to(&mut bytes);
             assert_eq!(bytes, key.get(offset..).unwrap_or_default());
+        }
+    }
+
+    #[test]
+    fn suffixes_are_short_up_to_eight_bytes() {
+        for len in 0..=SLICE + 1 {
+            let bytes: Vec<u8> = (0..len as u8).collect();
+            let suffix = Suffix::of(&bytes);
+            assert_eq!(matches!(suffix, Suffix::Short(_)), len <= SLICE);
+            assert_eq!(suffix.bytes(), bytes);
+            let Suffix::Short(short) = suffix else { continue };
+            assert_eq!(Short::of_word(short.word(), short.len()), short);
+            assert_ne!(Short::of(&[&bytes[..], &[0]].concat()), Some(short), "a zero is no padding");
         }
     }
 }

@@ -34,14 +34,15 @@ impl Masstree {
     pub(super) fn add_layer(
         &self,
         guard: &Guard<'_>,
-        border: &Border,
+        number: u32,
         slot: usize,
         piece: &Piece<'_>,
         word: u64,
     ) {
-        let present = border.entry(guard, slot);
-        debug_assert!(present.class == LONGER, "a key that goes on");
-        let link = self.new_layers((present.suffix, present.word), (piece.suffix, word));
+        let border = self.nodes.border(number);
+        let present = border.entry(self.nodes.shorts(number), guard, slot);
+        debug_assert!(present.order() == piece.order(), "a key that goes on after the same slice");
+        let link = self.new_layers((present.suffix.bytes(), present.word), (piece.suffix, word));
         border.mark_inserting();
         border.set_layer(slot, link);
         let unused = border.drop_suffixes(guard);
@@ -52,20 +53,21 @@ impl Masstree {
     /// Makes as many layers as tell two different keys apart, unpublished; returns the first one's root.
     fn new_layers(&self, (present, old): (&[u8], u64), (added, new): (&[u8], u64)) -> Link {
         let (first, mut border) = self.new_root();
+        let mut number = first;
         let mut offset = 0;
         loop {
             let (here, there) = (Piece::at(present, offset), Piece::at(added, offset));
             if here.order() != there.order() || here.rank != LONGER {
                 let mut entries = [Entry::of(&here, old), Entry::of(&there, new)];
                 entries.sort_unstable_by_key(Entry::order);
-                border.fill(&self.nodes, &entries);
+                border.fill(&self.nodes, number, &entries);
                 border.version.unlock();
                 return Link::border(first);
             }
             let (below, root) = self.new_root();
-            border.fill(&self.nodes, &[Entry::layer(here.slice, Link::border(below))]);
+            border.fill(&self.nodes, number, &[Entry::layer(here.slice, Link::border(below))]);
             border.version.unlock();
-            border = root;
+            (number, border) = (below, root);
             offset += SLICE;
         }
     }

@@ -10,7 +10,7 @@
 
 use super::border::Entry;
 use super::inner::KEYS;
-use super::key::{LONGER, Piece, SLICE};
+use super::key::{LONGER, Piece, SLICE, Suffix};
 use super::nodes::{Link, Nodes};
 use super::permutation::SLOTS;
 use super::tree::Masstree;
@@ -47,7 +47,7 @@ struct Kept {
 impl Kept {
     fn entry<'s>(&self, suffixes: &'s [u8]) -> Entry<'s> {
         let suffix = suffixes.get(self.suffix.clone()).unwrap_or_default();
-        Entry { slice: self.slice, class: self.class, word: self.word, suffix }
+        Entry { slice: self.slice, class: self.class, word: self.word, suffix: Suffix::of(suffix) }
     }
 }
 
@@ -140,7 +140,7 @@ impl Loader {
         }
         let Layer { entries, suffixes, .. } = &mut self.layers[depth];
         let start = suffixes.len();
-        suffixes.extend_from_slice(entry.suffix);
+        suffixes.extend_from_slice(entry.suffix.bytes());
         let Entry { slice, class, word, .. } = *entry;
         entries.push(Kept { slice, class, word, suffix: start..suffixes.len() });
         Ok(())
@@ -154,10 +154,9 @@ impl Loader {
         if number.is_multiple_of(BETWEEN_QUESTIONS) && !nodes.has_room() {
             return Err(ImageError);
         }
-        const NONE: Entry<'_> = Entry { slice: 0, class: 0, word: 0, suffix: &[] };
         let all: [Entry<'_>; SLOTS] =
-            std::array::from_fn(|at| entries.get(at).map_or(NONE, |kept| kept.entry(suffixes)));
-        border.fill(nodes, &all[..count]);
+            std::array::from_fn(|at| entries.get(at).map_or(Entry::NONE, |kept| kept.entry(suffixes)));
+        border.fill(nodes, number, &all[..count]);
         if let Some((_, last)) = borders.last() {
             border.prev.store(last.number(), Ordering::Relaxed);
             nodes.border(last.number()).next.store(number, Ordering::Relaxed);

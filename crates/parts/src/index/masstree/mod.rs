@@ -10,7 +10,12 @@
 //! layer  | inner nodes: up to 15 slices, 16 children | border nodes: up to 15 slots, in a list |
 //! slot   | slice 64 | class 4 | word 64 |   the word of a key that ends in this slice, or that goes on
 //!                                           alone, with its suffix beside the node; or a link to a layer
+//! beside | suffixes of 1 to 8 bytes, in a row that the node's number leads to | block of longer suffixes |
 //! ```
+//!
+//! The bytes of a key behind its slice are its *suffix*, if no other key shares the slice and goes on. Keys
+//! of 9 to 16 bytes have a short suffix, whose place is computed (`short`). Only keys with a longer one need
+//! the block of the node, which lies anywhere (`suffix`).
 //!
 //! Keys are byte strings of up to 65,535 bytes, and stand in the index wholly: no record is read to find one.
 //! A key leads to an opaque word other than zero. `docs/PAPERS.md` lists the deviations from the paper.
@@ -52,7 +57,9 @@ mod nodes;
 mod offer;
 mod permutation;
 mod remove;
+mod run;
 mod scan;
+mod short;
 mod split;
 mod suffix;
 mod tree;

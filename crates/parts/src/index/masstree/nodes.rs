@@ -1,8 +1,10 @@
-//! All nodes of an index: the two arenas, and the links between nodes.
+//! All nodes of an index: the two arenas, the suffixes beside the border nodes, and the links between nodes.
 
 use super::arena::{Arena, NUMBERS};
 use super::border::Border;
 use super::inner::Inner;
+use super::key::Piece;
+use super::short::{Area, Shorts};
 use super::suffix::Suffixes;
 use super::version::Version;
 use crate::epoch::Guard;
@@ -73,20 +75,13 @@ impl<'n> NodeOf<'n> {
             NodeOf::Border(border) => &border.parent,
         }
     }
-
-    /// Asks for all its lines.
-    #[inline]
-    pub(super) fn prefetch(self) {
-        match self {
-            NodeOf::Inner(inner) => prefetch(inner),
-            NodeOf::Border(border) => prefetch(border),
-        }
-    }
 }
 
-/// The nodes of an index and the blocks of suffixes that they name. Retired ones keep this alive.
+/// The nodes of an index, their short suffixes, and the blocks of longer suffixes that they name. Retired
+/// ones keep this alive.
 pub(super) struct Nodes {
     borders: Arena<Border>,
+    shorts: Area,
     inners: Arena<Inner>,
     /// Bytes of the blocks, those that wait for their readers included.
     suffix_bytes: AtomicU64,
@@ -94,7 +89,12 @@ pub(super) struct Nodes {
 
 impl Nodes {
     pub(super) fn new() -> Nodes {
-        Nodes { borders: Arena::new(), inners: Arena::new(), suffix_bytes: AtomicU64::new(0) }
+        Nodes {
+            borders: Arena::new(),
+            shorts: Area::new(),
+            inners: Arena::new(),
+            suffix_bytes: AtomicU64::new(0),
+        }
     }
 
     /// A border node by its number.
@@ -107,6 +107,31 @@ impl Nodes {
     #[inline]
     pub(super) fn find_border(&self, number: u32) -> Option<&Border> {
         self.borders.find(number)
+    }
+
+    /// The short suffixes of a border node.
+    #[inline]
+    pub(super) fn shorts(&self, number: u32) -> Shorts<'_> {
+        Shorts::of(&self.shorts, number)
+    }
+
+    /// Asks for the lines of the node of a link that a lookup of this piece of a key reads.
+    #[inline(always)]
+    pub(super) fn prefetch_for(&self, link: Link, piece: &Piece<'_>) {
+        if link.is_inner() {
+            prefetch(self.inner(link));
+        } else {
+            self.prefetch_border(link.number(), piece.has_short_suffix());
+        }
+    }
+
+    /// Asks for the lines of a border node, and for those of its short suffixes.
+    #[inline(always)]
+    pub(super) fn prefetch_border(&self, number: u32, with_shorts: bool) {
+        prefetch(self.border(number));
+        if with_shorts {
+            self.shorts(number).prefetch();
+        }
     }
 
     /// The inner node of a link to one.
@@ -202,7 +227,7 @@ impl Nodes {
         (self.borders.in_use(), self.inners.in_use())
     }
 
-    /// Bytes of suffixes.
+    /// Bytes of the blocks of suffixes.
     pub(super) fn suffix_bytes(&self) -> u64 {
         self.suffix_bytes.load(Ordering::Relaxed)
     }
@@ -210,7 +235,7 @@ impl Nodes {
     /// Bytes of everything, with the two counters of the shared pointer.
     pub(super) fn bytes(&self) -> u64 {
         let own = size_of::<Nodes>() + 2 * size_of::<usize>();
-        own as u64 + self.borders.bytes() + self.inners.bytes() + self.suffix_bytes()
+        own as u64 + self.borders.bytes() + self.shorts.bytes() + self.inners.bytes() + self.suffix_bytes()
     }
 }
 

@@ -159,7 +159,7 @@ impl Index for Masstree {
         cursor: &mut Cursor,
         out: &mut Vec<u64>,
     ) -> Result<bool, IndexError> {
-        Ok(self.scan(guard, cursor, BATCH, |_, word| out.push(word)) > 0)
+        Ok(self.scan_words(guard, cursor, BATCH, |word| out.push(word)) > 0)
     }
 
     fn len(&self, _guard: &Guard<'_>) -> Result<u64, IndexError> {
@@ -190,9 +190,9 @@ impl BothWays for Masstree {
         guard: &Guard<'_>,
         scan: &mut Cursor,
         limit: usize,
-        mut each: impl FnMut(u64),
+        each: impl FnMut(u64),
     ) -> Result<bool, IndexError> {
-        self.next_in_order(guard, scan, limit, |_, word| each(word))
+        Ok(self.scan_words(guard, scan, limit.max(1), each) > 0)
     }
 
     fn scan_back_from(&self, bound: Bound<&[u8]>) -> BackCursor {
@@ -208,9 +208,9 @@ impl BothWays for Masstree {
         guard: &Guard<'_>,
         scan: &mut BackCursor,
         limit: usize,
-        mut each: impl FnMut(u64),
+        each: impl FnMut(u64),
     ) -> Result<bool, IndexError> {
-        self.prev_in_order(guard, scan, limit, |_, word| each(word))
+        Ok(self.scan_words_back(guard, scan, limit.max(1), each) > 0)
     }
 }
 

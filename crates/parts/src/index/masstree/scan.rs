@@ -8,12 +8,12 @@
 //!
 //! A key and not a node says how far a walk has come. So it can rest for any time, unpinned.
 
-use super::border::{Entry, Found, LAYER};
+use super::border::{Border, Entry, Found};
 use super::key::{LONGER, Piece, SLICE, push_slice};
 use super::nodes::Link;
-use super::permutation::SLOTS;
+use super::run::{Stop, Told};
+use super::short::Shorts;
 use super::tree::Masstree;
-use super::version::Seen;
 use crate::epoch::Guard;
 use crate::sync::Waiter;
 use crate::sync::atomic::Ordering;
@@ -48,13 +48,25 @@ impl Cursor {
         Cursor { key: key.to_vec(), position: Position::At, above: Vec::new() }
     }
 
-    /// Whether an entry of the layer behind the first `offset` bytes is still to come.
-    fn awaits(&self, offset: usize, entry: &Entry<'_>) -> bool {
+    /// Whether a slot of a node of the layer behind the first `offset` bytes is still to come.
+    #[inline]
+    fn awaits(
+        &self,
+        guard: &Guard<'_>,
+        offset: usize,
+        border: &Border,
+        shorts: Shorts<'_>,
+        slot: usize,
+    ) -> bool {
         let piece = Piece::at(&self.key, offset);
         let rank = if self.position == Position::BehindPrefix { LONGER } else { piece.rank };
-        match (entry.order().cmp(&(piece.slice, rank)), self.position) {
-            (cmp::Ordering::Equal, Position::At) => entry.suffix >= piece.suffix,
-            (cmp::Ordering::Equal, Position::Behind) => entry.suffix > piece.suffix,
+        match (border.order(slot).cmp(&(piece.slice, rank)), self.position) {
+            (cmp::Ordering::Equal, Position::At) => {
+                border.suffix(shorts, guard, slot).bytes() >= piece.suffix
+            }
+            (cmp::Ordering::Equal, Position::Behind) => {
+                border.suffix(shorts, guard, slot).bytes() > piece.suffix
+            }
             (order, _) => order.is_gt(),
         }
     }
@@ -64,7 +76,7 @@ impl Cursor {
     fn go_to(&mut self, offset: usize, entry: &Entry<'_>) {
         self.key.truncate(offset);
         push_slice(&mut self.key, entry.slice, entry.class);
-        self.key.extend_from_slice(entry.suffix);
+        entry.suffix.push_to(&mut self.key);
         self.position = Position::Behind;
     }
 
@@ -73,20 +85,6 @@ impl Cursor {
         self.key.truncate(offset);
         self.position = if offset == 0 { Position::End } else { Position::BehindPrefix };
     }
-}
-
-/// A border node at which a walk is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stop {
-    pub(super) number: u32,
-    pub(super) seen: Seen,
-    pub(super) offset: usize,
-}
-
-/// The content of a border node at one moment.
-pub(super) struct Snapshot<'g> {
-    pub(super) entries: [Option<Entry<'g>>; SLOTS],
-    pub(super) next: u32,
 }
 
 impl Masstree {
@@ -102,13 +100,39 @@ impl Masstree {
         limit: usize,
         mut visit: impl FnMut(&[u8], u64),
     ) -> usize {
+        self.walk_on(guard, cursor, limit, |cursor: &mut Cursor, offset, entry: &Entry<'_>| {
+            cursor.go_to(offset, entry);
+            visit(&cursor.key, entry.word);
+        })
+    }
+
+    /// Hands out the words that [`scan`](Masstree::scan) does, without the keys.
+    pub(super) fn scan_words(
+        &self,
+        guard: &Guard<'_>,
+        cursor: &mut Cursor,
+        limit: usize,
+        mut visit: impl FnMut(u64),
+    ) -> usize {
+        self.walk_on(guard, cursor, limit, |_: &mut Cursor, _, word: &u64| visit(*word))
+    }
+
+    /// Tells of the keys of a walk, `limit` at most; `tell` is given the bytes of a key before its layer too.
+    #[inline]
+    fn walk_on<'g, T: Told<'g>>(
+        &self,
+        guard: &'g Guard<'_>,
+        cursor: &mut Cursor,
+        limit: usize,
+        mut tell: impl FnMut(&mut Cursor, usize, &T),
+    ) -> usize {
         let (mut left, mut waiter) = (limit, Waiter::default());
         // Since the last call nodes may have become others.
         cursor.above.clear();
         while left > 0 && cursor.position != Position::End {
             let mut stop = self.resume(guard, cursor);
             while let Some(at) = stop {
-                stop = self.pass(guard, cursor, at, &mut left, &mut visit);
+                stop = self.pass(guard, cursor, at, &mut left, &mut tell);
             }
             if matches!(cursor.position, Position::At | Position::Behind) {
                 waiter.wait();
@@ -138,55 +162,42 @@ impl Masstree {
         }
     }
 
-    /// Hands out the keys of a node that a walk awaits. Returns the next node; nothing if that is for the
+    /// Tells of the keys of a node that a walk awaits. Returns the next node; nothing if that is for the
     /// cursor to say, or if the walk is over.
-    fn pass(
+    #[inline]
+    fn pass<'g, T: Told<'g>>(
         &self,
-        guard: &Guard<'_>,
+        guard: &'g Guard<'_>,
         cursor: &mut Cursor,
         stop: Stop,
         left: &mut usize,
-        visit: &mut impl FnMut(&[u8], u64),
+        tell: &mut impl FnMut(&mut Cursor, usize, &T),
     ) -> Option<Stop> {
-        let snapshot = self.snapshot(guard, &stop)?;
-        self.nodes.get(Link::border(snapshot.next)).prefetch();
-        let all = snapshot.entries.iter().flatten();
-        let passed = all.clone().take_while(|entry| !cursor.awaits(stop.offset, entry)).count();
-        for entry in all.skip(passed) {
-            cursor.go_to(stop.offset, entry);
-            if entry.class == LAYER {
-                let first = self.leftmost(Link::from_bits(entry.word as u32));
-                cursor.above.push(stop);
-                return Some(self.stop(first, stop.offset + SLICE));
-            }
-            visit(&cursor.key, entry.word);
-            *left -= 1;
-            if *left == 0 {
-                return None;
-            }
+        let border = self.nodes.border(stop.number);
+        // Nothing is believed of this: at worst the lines are those of another node.
+        self.prefetch_next(border, border.next.load(Ordering::Acquire));
+        let awaits = |border: &Border, shorts: Shorts<'_>, slot| {
+            cursor.awaits(guard, stop.offset, border, shorts, slot)
+        };
+        let run = self.run::<T, false>(guard, &stop, *left, awaits)?;
+        run.told().iter().for_each(|told| tell(cursor, stop.offset, told));
+        *left -= run.told().len();
+        if let Some(last) = &run.last {
+            cursor.go_to(stop.offset, last);
         }
-        if snapshot.next == 0 {
+        if *left == 0 {
+            return None;
+        }
+        if let Some(layer) = &run.layer {
+            cursor.go_to(stop.offset, layer);
+            let first = self.leftmost(Link::from_bits(layer.word as u32));
+            cursor.above.push(stop);
+            return Some(self.stop(first, stop.offset + SLICE));
+        }
+        if run.next == 0 {
             cursor.leave_layer(stop.offset);
             return None;
         }
-        Some(self.stop(snapshot.next, stop.offset))
-    }
-
-    /// A stop at this node as it is now.
-    fn stop(&self, number: u32, offset: usize) -> Stop {
-        Stop { number, seen: self.nodes.border(number).version.stable(), offset }
-    }
-
-    /// The content of a node, if it is still as it was seen.
-    pub(super) fn snapshot<'g>(&self, guard: &'g Guard<'_>, stop: &Stop) -> Option<Snapshot<'g>> {
-        let border = self.nodes.border(stop.number);
-        let slots = border.permutation();
-        let mut entries = [None; SLOTS];
-        let places = entries.iter_mut().zip(slots.slots());
-        // A suffix has a byte at least. Without one, the key was removed, which does not change the version.
-        let is_whole = |entry: &Entry<'_>| entry.class != LONGER || !entry.suffix.is_empty();
-        places.for_each(|(entry, slot)| *entry = Some(border.entry(guard, slot)).filter(is_whole));
-        let next = border.next.load(Ordering::Acquire);
-        (!border.version.has_changed(stop.seen)).then_some(Snapshot { entries, next })
+        Some(self.stop(run.next, stop.offset))
     }
 }

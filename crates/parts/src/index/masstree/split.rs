@@ -35,11 +35,12 @@ impl Masstree {
         let border = self.nodes.border(number);
         let slots = border.permutation();
         let rank = border.rank(slots, added.order());
+        let shorts = self.nodes.shorts(number);
         // The entries in their order, the new one among them.
         let entry = |at: usize| match at.cmp(&rank) {
-            std::cmp::Ordering::Less => border.entry(guard, slots.slot(at)),
+            std::cmp::Ordering::Less => border.entry(shorts, guard, slots.slot(at)),
             std::cmp::Ordering::Equal => *added,
-            std::cmp::Ordering::Greater => border.entry(guard, slots.slot(at - 1)),
+            std::cmp::Ordering::Greater => border.entry(shorts, guard, slots.slot(at - 1)),
         };
         let entries: [Entry<'_>; SLOTS + 1] = std::array::from_fn(entry);
         let next = border.next.load(Ordering::Relaxed);
@@ -50,14 +51,14 @@ impl Masstree {
         if border.version.is_in_first_layer() {
             right.version.set_in_first_layer();
         }
-        right.fill(&self.nodes, &entries[at..]);
+        right.fill(&self.nodes, right_number, &entries[at..]);
         right.next.store(next, Ordering::Relaxed);
         right.prev.store(number, Ordering::Relaxed);
 
         border.mark_splitting();
         let staying = if rank < at { at - 1 } else { at };
         border.publish(Permutation::of((0..staying).map(|rank| slots.slot(rank))));
-        let replaced = if rank < at { border.insert(&self.nodes, guard, added) } else { None };
+        let replaced = if rank < at { border.insert(&self.nodes, number, guard, added) } else { None };
         let unused = border.drop_suffixes(guard);
         if next != 0 {
             self.nodes.border(next).prev.store(right_number, Ordering::Release);

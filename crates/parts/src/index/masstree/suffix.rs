@@ -1,4 +1,5 @@
-//! The suffixes of a border node: the bytes of its keys behind their slices.
+//! The longer suffixes of a border node: the bytes of its keys behind their slices, where they are more than
+//! eight.
 //!
 //! They stand in a block of memory that the node names, one behind the other, each with its length before it:
 //!

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct MasstreeStats {
     /// Bytes of DRAM: nodes, those in reserve included, suffixes, and the index itself.
     pub bytes: u64,
-    /// Bytes of these that are suffixes.
+    /// Bytes of these that are blocks of suffixes of more than eight bytes.
     pub suffix_bytes: u64,
     /// Border nodes in use, and those that wait for their readers.
     pub borders: u64,

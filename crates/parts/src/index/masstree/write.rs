@@ -29,11 +29,11 @@ impl Masstree {
         self.count.add(leaf.number.into(), 1);
         let entry = Entry::of(piece, word);
         if let Some(slot) = other {
-            self.add_layer(guard, border, slot, piece, word);
+            self.add_layer(guard, leaf.number, slot, piece, word);
         } else if is_full {
             self.split(guard, leaf.number, &entry);
         } else {
-            let replaced = border.insert(&self.nodes, guard, &entry);
+            let replaced = border.insert(&self.nodes, leaf.number, guard, &entry);
             border.version.unlock();
             self.nodes.retire_suffixes(guard, replaced);
         }

@@ -3,8 +3,8 @@
 use super::support::mix;
 use crate::shared::keyed::{ByKey, Walked};
 use quipu_parts::epoch::{Collector, Guard, Participant};
-use quipu_parts::index::Hint;
 use quipu_parts::index::masstree::{BackCursor, Cursor, Masstree};
+use quipu_parts::index::{BothWays, Hint};
 use std::collections::BTreeMap;
 
 /// An index and the map that it should equal.
@@ -136,6 +136,12 @@ impl Pair {
         for limit in [1, 7, usize::MAX] {
             self.check_walk(guard, Cursor::default(), limit, usize::MAX, self.map.iter());
             self.check_walk_back(guard, BackCursor::default(), limit, usize::MAX, self.map.iter().rev());
+            let (mut cursor, mut words) = (Cursor::default(), Vec::new());
+            while self.index.next_words(guard, &mut cursor, limit, |word| words.push(word)).expect("sound") {}
+            assert!(words.iter().eq(self.map.values()), "the words of a walk by {limit}");
+            let (mut cursor, mut words) = (BackCursor::default(), Vec::new());
+            while self.index.prev_words(guard, &mut cursor, limit, |word| words.push(word)).expect("sound") {}
+            assert!(words.iter().eq(self.map.values().rev()), "the words of a walk back by {limit}");
         }
     }
 

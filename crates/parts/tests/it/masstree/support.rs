@@ -36,10 +36,12 @@ pub enum Keys {
     Names,
     /// 24 bytes that have nothing in common: suffixes and no layers.
     Suffixes,
+    /// 9 to 16 bytes, short suffixes of all lengths: two numbers after each other share the slice.
+    Short,
 }
 
 impl Keys {
-    pub const ALL: [Keys; 9] = [
+    pub const ALL: [Keys; 10] = [
         Keys::Random8,
         Keys::Ascending8,
         Keys::Descending8,
@@ -49,6 +51,7 @@ impl Keys {
         Keys::OneLayer,
         Keys::Names,
         Keys::Suffixes,
+        Keys::Short,
     ];
 
     /// The key of a number; several numbers may have one key.
@@ -77,6 +80,10 @@ impl Keys {
                 format!("user/{}/profile/{}", number % 7, mix(number) >> (number % 60)).into_bytes()
             }
             Keys::Suffixes => (0..3).flat_map(|part| mix(number * 3 + part).to_ne_bytes()).collect(),
+            Keys::Short => {
+                let (slice, suffix) = (mix(number / 2), mix(number).to_be_bytes());
+                [&slice.to_be_bytes()[..], &suffix[..1 + random.below(8) as usize]].concat()
+            }
         }
     }
 }

@@ -7,8 +7,8 @@
 use super::support::{Keys, Random};
 use crate::shared::keyed::{ByKey, Walked};
 use quipu_parts::epoch::{Collector, Participant};
-use quipu_parts::index::Hint;
 use quipu_parts::index::masstree::{BackCursor, Cursor, Masstree};
+use quipu_parts::index::{BothWays, Hint};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -169,12 +169,41 @@ impl World {
         }
     }
 
+    /// Goes over all words, in batches, in order or against it, unpinned between them.
+    pub fn walk_words(&self, participant: &Participant, limit: usize, back: bool) {
+        let before: Vec<u64> = self.states.iter().map(|state| state.load(Ordering::Acquire)).collect();
+        let mut seen: Vec<u64> = Vec::new();
+        let (mut cursor, mut back_cursor) = (Cursor::default(), BackCursor::default());
+        loop {
+            let (guard, each) = (participant.pin(), |word| seen.push(word));
+            let more = if back {
+                self.index.prev_words(&guard, &mut back_cursor, limit, each)
+            } else {
+                self.index.next_words(&guard, &mut cursor, limit, each)
+            };
+            if !more.expect("sound") {
+                break;
+            }
+        }
+        if back {
+            seen.reverse();
+        }
+        let keys: Vec<&[u8]> = seen.iter().map(|word| &*self.keys[key_of(*word)]).collect();
+        assert!(keys.is_sorted_by(|one, next| one < next), "{:?} {keys:?}", self.shape);
+        let words: HashMap<usize, u64> = seen.into_iter().map(|word| (key_of(word), word)).collect();
+        for (number, before) in before.into_iter().enumerate() {
+            self.expect(number as u64, before, words.get(&number).copied());
+        }
+    }
+
     /// Nobody works on the index: it is what the states say; and once all keys are removed it has given
     /// everything back.
     pub fn check_and_clear(&self) {
         let participant = self.collector.register();
         self.walk(&participant, usize::MAX);
         self.walk_back(&participant, 3);
+        self.walk_words(&participant, 3, false);
+        self.walk_words(&participant, usize::MAX, true);
         let is_present = |state: &&AtomicU64| state.load(Ordering::Relaxed) & PRESENT != 0;
         assert_eq!(self.index.keys(), self.states.iter().filter(is_present).count() as u64);
         for number in 0..self.len() {
