@@ -1,4 +1,4 @@
-//! What a walk takes from a border node at once: a run of its keys, copied at one moment.
+//! A run: the keys that a walk takes from a border node at once, copied at one moment.
 //!
 //! The words of the run, the permutation, and the entry of the last key are copied, and then the version
 //! proves all of them. The last key says how far the walk has come. So a walk that tells words reads the
@@ -20,7 +20,7 @@ pub(super) struct Stop {
     pub(super) offset: usize,
 }
 
-/// What a walk tells of a key.
+/// That which a walk tells of a key: its word, or its whole entry.
 pub(super) trait Told<'g>: Copy {
     /// Of no key.
     const NONE: Self;
@@ -86,7 +86,7 @@ pub(super) struct Run<'g, T> {
 }
 
 impl<T: Copy> Run<'_, T> {
-    /// What is told of each key.
+    /// The words or entries to be told.
     #[inline]
     pub(super) fn told(&self) -> &[T] {
         self.told.get(..self.keys).unwrap_or(&self.told)
