@@ -409,6 +409,12 @@ twins! {
     GapsKeepSlice,
     /// The removal of a key takes whatever word the key has by then.
     AnyWordRemoved,
+    /// A leaf of the index that became one with its neighbour does not say so.
+    MergedUntold,
+    /// A leaf of the index becomes one with its neighbour whoever has the lock of that one.
+    NeighbourNotLocked,
+    /// A key is put into a layer of the index whose last key has gone.
+    EmptiedLayerFilled,
     /// The high water of a file is not durable when places below it are given away.
     HighWaterUnflushed,
     /// The zone of a new file is committed before its header is durable.

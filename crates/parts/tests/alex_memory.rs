@@ -6,7 +6,7 @@ mod shared;
 
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::alex::Alex;
-use quipu_parts::index::{Index, Key, Records};
+use quipu_parts::index::{Imaged, Index, Key, Records};
 use shared::mix::mix;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -125,4 +125,57 @@ fn a_million_keys_of_eight_bytes() {
     let [(scattered, most), (rising, _)] = [0, 1].map(|shape| bytes_per_key(SHAPES[shape].1, 1_000_000));
     assert!(scattered <= 26.0 && rising <= 18.0, "{scattered:.1} and {rising:.1} bytes a key");
     assert!(most <= 30.0, "{most:.1} bytes a key of scattered ones");
+}
+
+/// Rounds of new keys that all go again, in the order of their numbers or in another. What is left is of a few
+/// slots, also behind a close, and nothing of layers.
+#[test]
+fn an_emptied_index_gives_its_memory_back() {
+    for (name, shape) in SHAPES {
+        for (kind, make) in
+            [("tiny", Alex::tiny as fn() -> Alex), ("in chunks", Alex::tiny_in_chunks), ("large", Alex::new)]
+        {
+            let participant = Collector::new().register();
+            let index = make();
+            let mut peak = 0;
+            for round in 0..4u64 {
+                let numbers = || round * 20_000..(round + 1) * 20_000;
+                numbers().for_each(|number| put(&index, &participant.pin(), *shape, number));
+                peak = peak.max(index.stats().bytes);
+                let mut order: Vec<u64> = numbers().collect();
+                if round % 2 == 0 {
+                    order.sort_by_key(|number| mix(*number));
+                }
+                order.into_iter().for_each(|number| take(&index, &participant.pin(), *shape, number));
+                (0..3).for_each(|_| _ = participant.collect());
+                let left = index.stats().bytes;
+                // Chunks go with their last array, and an empty leaf has one.
+                assert!(left <= make().stats().bytes + 4096, "{name}, {kind}: {left} bytes of {peak}");
+            }
+            assert_eq!(index.len(&participant.pin()).expect("sound"), 0);
+            let guard = participant.pin();
+            assert_eq!(index.image(&guard).expect("an image").len(), 32, "{name}, {kind}: no slots");
+        }
+    }
+}
+
+/// A queue: keys are put at the end, and taken from the front.
+#[test]
+fn a_queue_takes_no_memory_for_keys_that_have_gone() {
+    for (name, shape) in [SHAPES[1], ("decimal", |number| format!("{number:016}").into_bytes())] {
+        let (participant, index, mut early) = (Collector::new().register(), Alex::new(), 0);
+        for number in 0..300_000u64 {
+            put(&index, &participant.pin(), shape, number);
+            if let Some(gone) = number.checked_sub(5_000) {
+                take(&index, &participant.pin(), shape, gone);
+            }
+            if number == 20_000 {
+                (0..3).for_each(|_| _ = participant.collect());
+                early = index.stats().bytes;
+            }
+        }
+        (0..3).for_each(|_| _ = participant.collect());
+        let late = index.stats().bytes;
+        assert!(late <= 2 * early, "{name}: {late} bytes, {early} after 20,000 keys");
+    }
 }

@@ -45,6 +45,8 @@ struct Case {
     /// Switches from threads that could go on.
     preemptions: usize,
     before: &'static [Id],
+    /// Those of them that are removed again before the threads begin.
+    gone: &'static [Id],
     threads: &'static [&'static [Act]],
     /// The versions that are left of some keys.
     after: &'static [(Id, u64)],
@@ -156,6 +158,7 @@ fn fails(case: &'static Case) -> bool {
         let (index, collector) = (Arc::new(Alex::tiny()), Collector::new());
         let (main, gone) = (collector.register(), Arc::new(Gone::default()));
         case.before.iter().for_each(|id| Put(*id, 1).run(&index, &main.pin(), &gone));
+        case.gone.iter().for_each(|id| Take(*id).run(&index, &main.pin(), &gone));
         let (own, others) = case.threads.split_last().expect("a thread");
         let spawned: Vec<_> = (others.iter())
             .map(|acts| {
@@ -205,13 +208,18 @@ const CUT: &[Id] = &[
     key(240),
 ];
 
+/// Their leaf has become several, of which one is left for each of two keys.
+const SEVERAL: &[Id] = &[key(100), key(200), key(300), key(400), key(500), key(600), key(350)];
+const ALL_BUT_TWO: &[Id] = &[key(200), key(300), key(350), key(400), key(500)];
+
 /// A leaf of a tiny index has four slots here at first, and eight at most; an array of a layer has three
 /// keys.
-static CASES: [Case; 22] = [
+static CASES: [Case; 29] = [
     Case {
         name: "a get beside a slot that another key takes, and that its own key has again",
         preemptions: 2,
         before: &[key(200), key(300)],
+        gone: &[],
         threads: &[
             &[Get(key(200), &[0, 1, 2])],
             &[Take(key(200)), Put(key(150), 1), Take(key(150)), Put(key(200), 2)],
@@ -222,6 +230,7 @@ static CASES: [Case; 22] = [
         name: "a get of an absent lowest slice beside a gap at the left that is filled",
         preemptions: 2,
         before: &[key(100), key(200), key(300), key(50), key(40)],
+        gone: &[],
         threads: &[&[Get(key(0), &[0])], &[Put(key(30), 1)]],
         after: &[],
     },
@@ -229,6 +238,7 @@ static CASES: [Case; 22] = [
         name: "a get of an absent highest slice beside a gap at the right that is filled",
         preemptions: 2,
         before: &[key(100)],
+        gone: &[],
         threads: &[&[Get(key(LAST), &[0])], &[Put(key(200), 1)]],
         after: &[],
     },
@@ -236,6 +246,7 @@ static CASES: [Case; 22] = [
         name: "a slot that is emptied and used again",
         preemptions: 2,
         before: &[key(100), key(200)],
+        gone: &[],
         threads: &[&[Put(key(250), 1)], &[Get(key(250), &[0, 1])], &[Take(key(200))]],
         after: &[(key(250), 1), (key(200), 0)],
     },
@@ -243,6 +254,7 @@ static CASES: [Case; 22] = [
         name: "a get beside a shift",
         preemptions: 2,
         before: &[key(100), key(200)],
+        gone: &[],
         threads: &[&[Get(key(200), &[1])], &[Put(key(50), 1)]],
         after: &[(key(50), 1)],
     },
@@ -250,6 +262,7 @@ static CASES: [Case; 22] = [
         name: "a new word beside a shift",
         preemptions: 2,
         before: &[key(100), key(200)],
+        gone: &[],
         threads: &[&[Replace(key(200), 1, 2)], &[Put(key(50), 1)]],
         after: &[(key(200), 2), (key(50), 1)],
     },
@@ -257,6 +270,7 @@ static CASES: [Case; 22] = [
         name: "a removal beside a shift",
         preemptions: 2,
         before: &[key(100), key(200)],
+        gone: &[],
         threads: &[&[Take(key(200))], &[Put(key(50), 1)]],
         after: &[(key(200), 0), (key(50), 1)],
     },
@@ -264,6 +278,7 @@ static CASES: [Case; 22] = [
         name: "a get beside a leaf that is built anew",
         preemptions: 2,
         before: &[key(100), key(200), key(300)],
+        gone: &[],
         threads: &[&[Get(key(200), &[1])], &[Put(key(50), 1)]],
         after: &[(key(50), 1)],
     },
@@ -271,6 +286,7 @@ static CASES: [Case; 22] = [
         name: "a removal beside a leaf that is built anew",
         preemptions: 2,
         before: &[key(100), key(200), key(300)],
+        gone: &[],
         threads: &[&[Take(key(200))], &[Put(key(50), 1)]],
         after: &[(key(200), 0), (key(300), 1), (key(50), 1)],
     },
@@ -278,6 +294,7 @@ static CASES: [Case; 22] = [
         name: "two that find a leaf full",
         preemptions: 2,
         before: &[key(100), key(200), key(300)],
+        gone: &[],
         threads: &[&[Put(key(250), 1)], &[Put(key(50), 1)]],
         after: &[(key(250), 1), (key(50), 1)],
     },
@@ -285,6 +302,7 @@ static CASES: [Case; 22] = [
         name: "a new word beside a leaf that becomes several",
         preemptions: 2,
         before: &[key(100), key(200), key(300), key(400), key(500), key(600)],
+        gone: &[],
         threads: &[&[Replace(key(600), 1, 2)], &[Put(key(150), 1)]],
         after: &[(key(600), 2), (key(150), 1)],
     },
@@ -292,6 +310,7 @@ static CASES: [Case; 22] = [
         name: "a get and a walk beside the removal of a neighbour",
         preemptions: 2,
         before: &[key(100), key(200), key(300)],
+        gone: &[],
         threads: &[&[Get(key(300), &[1]), Walk(1, &[key(100), key(300)])], &[Take(key(200))]],
         after: &[(key(200), 0)],
     },
@@ -299,6 +318,7 @@ static CASES: [Case; 22] = [
         name: "a removal of a key that is given another word",
         preemptions: 2,
         before: &[key(100), key(200)],
+        gone: &[],
         threads: &[&[Take(key(200))], &[Put(key(200), 2)]],
         after: &[(key(100), 1)],
     },
@@ -306,6 +326,7 @@ static CASES: [Case; 22] = [
         name: "a walk over several keys at once beside a shift",
         preemptions: 2,
         before: &[key(100), key(200)],
+        gone: &[],
         threads: &[&[Walk(8, &[key(100), key(200)])], &[Put(key(50), 1)]],
         after: &[(key(50), 1)],
     },
@@ -313,6 +334,7 @@ static CASES: [Case; 22] = [
         name: "a leaf that grows beside one that is cut, whose parent gets more children",
         preemptions: 2,
         before: CUT,
+        gone: &[],
         threads: &[&[Put(key(235), 1)], &[Put(key(5), 1)]],
         after: &[(key(235), 1), (key(5), 1)],
     },
@@ -320,6 +342,7 @@ static CASES: [Case; 22] = [
         name: "a new word beside a slot that becomes a layer",
         preemptions: 2,
         before: &[(1, 1)],
+        gone: &[],
         threads: &[&[Replace((1, 1), 1, 2), Get((1, 1), &[2])], &[Put((1, 2), 1)]],
         after: &[((1, 1), 2), ((1, 2), 1)],
     },
@@ -327,6 +350,7 @@ static CASES: [Case; 22] = [
         name: "a get beside both",
         preemptions: 2,
         before: &[(1, 1)],
+        gone: &[],
         threads: &[&[Replace((1, 1), 1, 2)], &[Get((1, 1), &[1, 2])], &[Put((1, 2), 1)]],
         after: &[((1, 1), 2), ((1, 2), 1)],
     },
@@ -334,6 +358,7 @@ static CASES: [Case; 22] = [
         name: "two keys that make a layer for a third",
         preemptions: 2,
         before: &[(1, 1)],
+        gone: &[],
         threads: &[&[Put((1, 3), 1)], &[Put((1, 2), 1)]],
         after: &[((1, 1), 1), ((1, 2), 1), ((1, 3), 1)],
     },
@@ -341,6 +366,7 @@ static CASES: [Case; 22] = [
         name: "a new word beside an array that is copied",
         preemptions: 2,
         before: &[(1, 1), (1, 2)],
+        gone: &[],
         threads: &[&[Replace((1, 1), 1, 2)], &[Get((1, 1), &[1, 2]), Get((1, 2), &[1])], &[Put((1, 3), 1)]],
         after: &[((1, 1), 2), ((1, 2), 1), ((1, 3), 1)],
     },
@@ -348,6 +374,7 @@ static CASES: [Case; 22] = [
         name: "a walk beside an array that becomes a tree",
         preemptions: 2,
         before: &[(1, 1), (1, 2), (1, 0)],
+        gone: &[],
         threads: &[&[Walk(1, &[(1, 0), (1, 1), (1, 2)])], &[Put((1, 3), 1)]],
         after: &[((1, 3), 1)],
     },
@@ -355,6 +382,7 @@ static CASES: [Case; 22] = [
         name: "a new word beside an array that becomes a tree",
         preemptions: 2,
         before: &[(1, 1), (1, 2), (1, 0)],
+        gone: &[],
         threads: &[&[Replace((1, 0), 1, 2), Get((1, 0), &[2])], &[Put((1, 3), 1)]],
         after: &[((1, 0), 2), ((1, 3), 1)],
     },
@@ -362,8 +390,65 @@ static CASES: [Case; 22] = [
         name: "a walk beside a slot that another key takes, and whose key comes back behind it",
         preemptions: 2,
         before: &[key(200)],
+        gone: &[],
         threads: &[&[First(2)], &[Take(key(200)), Put(key(150), 1), Put(key(200), 2)]],
         after: &[],
+    },
+    Case {
+        name: "a put into a leaf that becomes one with its empty neighbour",
+        preemptions: 2,
+        before: SEVERAL,
+        gone: ALL_BUT_TWO,
+        threads: &[&[Put(key(700), 1)], &[Take(key(100))]],
+        after: &[(key(100), 0), (key(600), 1), (key(700), 1)],
+    },
+    Case {
+        name: "a put into a leaf whose last key goes",
+        preemptions: 2,
+        before: SEVERAL,
+        gone: ALL_BUT_TWO,
+        threads: &[&[Put(key(150), 1)], &[Take(key(100))]],
+        after: &[(key(100), 0), (key(600), 1), (key(150), 1)],
+    },
+    Case {
+        name: "a get and a walk beside leaves that become one",
+        preemptions: 2,
+        before: SEVERAL,
+        gone: ALL_BUT_TWO,
+        threads: &[&[Get(key(600), &[1]), Walk(1, &[key(600)])], &[Take(key(100))]],
+        after: &[(key(100), 0), (key(600), 1)],
+    },
+    Case {
+        name: "two that empty neighbours",
+        preemptions: 2,
+        before: SEVERAL,
+        gone: ALL_BUT_TWO,
+        threads: &[&[Take(key(600)), Put(key(620), 1)], &[Take(key(100))]],
+        after: &[(key(100), 0), (key(600), 0), (key(620), 1)],
+    },
+    Case {
+        name: "a put into a layer whose last key goes",
+        preemptions: 2,
+        before: &[(1, 1), (1, 2)],
+        gone: &[(1, 1)],
+        threads: &[&[Put((1, 3), 1), Get((1, 3), &[1])], &[Take((1, 2))]],
+        after: &[((1, 2), 0), ((1, 3), 1)],
+    },
+    Case {
+        name: "a walk beside a layer that goes",
+        preemptions: 2,
+        before: &[(1, 1), (1, 2), (2, 0)],
+        gone: &[(1, 1)],
+        threads: &[&[Walk(1, &[(2, 0)])], &[Take((1, 2))]],
+        after: &[((1, 2), 0), ((2, 0), 1)],
+    },
+    Case {
+        name: "a new word and a walk beside a tree that becomes an array",
+        preemptions: 2,
+        before: &[(1, 1), (1, 2), (1, 0), (1, 3)],
+        gone: &[(1, 0), (1, 1)],
+        threads: &[&[Replace((1, 3), 1, 2), Walk(1, &[(1, 3)])], &[Take((1, 2))]],
+        after: &[((1, 2), 0), ((1, 3), 2)],
     },
 ];
 
@@ -375,6 +460,9 @@ const TWINS: &[Twin] = &[
     Twin::PairNotProved,
     Twin::ReplacedUntold,
     Twin::AnyWordRemoved,
+    Twin::MergedUntold,
+    Twin::NeighbourNotLocked,
+    Twin::EmptiedLayerFilled,
 ];
 
 #[test]

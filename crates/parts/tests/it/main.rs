@@ -3,6 +3,7 @@
 //! A program for each file would compile the parts once for each.
 
 mod alex_model;
+mod alex_threads;
 mod buckets;
 mod buckets_crash;
 mod buckets_death;

@@ -1,7 +1,7 @@
 //! New nodes for entries in order: a leaf if they fit one and their slices are nearly on a line, or an inner
 //! node over several.
 
-use super::leaf::{Entry, LEAST_SLOTS, Leaf, Room};
+use super::leaf::{Entry, Form, LEAST_SLOTS, Leaf, Room};
 use super::memory::Memory;
 use super::model::Division;
 use super::node::{Inner, Node, Route};
@@ -56,6 +56,12 @@ impl Builder {
         self.most_slots * DENSITY.0 / DENSITY.1
     }
 
+    /// Slots of a new leaf of so many entries, if leaves can have as many. Where keys arrive in order, it has
+    /// room for as many again.
+    pub(super) fn slots_for(&self, entries: usize, room: Room) -> usize {
+        if room == Room::Evenly { slots_for(entries) } else { (entries * 2).min(self.most_slots) }
+    }
+
     /// A child of a new inner node has this number at least, unless there is nowhere to cut.
     fn few(&self) -> usize {
         self.most() / 4
@@ -72,13 +78,13 @@ impl Builder {
         entries: &[Entry],
         range: RangeInclusive<u64>,
         slots: usize,
-        room: Room,
+        (room, form): (Room, Form),
     ) -> Leaf {
         Leaf::build(
             entries,
             range,
             slots.clamp(LEAST_SLOTS, self.most_slots).max(entries.len()),
-            room,
+            (room, form),
             &self.memory,
         )
     }
@@ -89,7 +95,7 @@ impl Builder {
         if n > self.most() {
             return self.build_inner(entries, range, false);
         }
-        let leaf = self.leaf(entries, range.clone(), slots_for(n), Room::Evenly);
+        let leaf = self.leaf(entries, range.clone(), slots_for(n), (Room::Evenly, Form::Cheapest));
         let cost = leaf.built();
         if n >= self.small() && cost > CHEAP {
             let inner = self.build_inner(entries, range, false);

@@ -4,8 +4,8 @@
 //! that of the grandparent: always upwards. Then it takes the words out, which makes readers wait, and
 //! builds new leaves of them. Children lead to these before the old leaf says that it has left.
 
-use super::build::{Builder, below, slots_for};
-use super::leaf::{Entry, Leaf, Room};
+use super::build::{Builder, below};
+use super::leaf::{Entry, Form, Leaf, Room};
 use super::node::{Inner, Node, Route};
 use super::tree::{Size, Tree, counted, drop_node};
 use crate::epoch::Guard;
@@ -24,13 +24,13 @@ const MOST_SORTED: usize = 2048;
 const CHILDREN_OF_A_NODE: usize = 32;
 
 /// The place that names a node, locked.
-enum Parent<'p> {
+pub(super) enum Parent<'p> {
     Root(SpinGuard<'p, ()>),
     Inner(*mut Node, &'p Inner),
 }
 
 impl Parent<'_> {
-    fn unlock(self) {
+    pub(super) fn unlock(self) {
         match self {
             Parent::Root(lock) => drop(lock),
             Parent::Inner(_, inner) => inner.version.unlock(),
@@ -49,7 +49,7 @@ struct Longer {
 }
 
 /// A node on its way to the thread that drops it.
-struct Left(*mut Node);
+pub(super) struct Left(pub(super) *mut Node);
 
 // SAFETY: nobody else can reach the node when it is dropped.
 unsafe impl Send for Left {}
@@ -61,11 +61,16 @@ impl Tree {
         size.splits.fetch_add(1, Ordering::Relaxed);
         let (n, room, first) = (leaf.len(), leaf.room(), *leaf.range.start());
         let most = size.builder.most_slots;
-        let slots = if room == Room::Evenly { slots_for(n) } else { (n * 2).min(most) };
+        let slots = size.builder.slots_for(n, room);
         let has_room = slots <= most && n < most * 3 / 4;
         let (parent, mut left) = (self.parent_of(guard, node, first), Vec::new());
-        let parent = if has_room && (n < size.builder.small() || leaf.is_as_built()) {
-            let larger = size.builder.leaf(&leaf.take_all(), leaf.range.clone(), slots, room);
+        // What costs more than it was to cost is not built again as it was. It gets a list; with a list, it is
+        // cut, unless many of its slots are gaps of keys that have gone.
+        let (is_as_built, is_sorted) = (leaf.is_as_built(), leaf.is_sorted());
+        let form = if is_as_built && !is_sorted { Form::Cheapest } else { Form::Sorted };
+        let can_stay = is_as_built || !is_sorted || leaf.is_thin();
+        let parent = if has_room && (n < size.builder.small() || can_stay) {
+            let larger = size.builder.leaf(&leaf.take_all(), leaf.range.clone(), slots, (room, form));
             self.put_in_place(&parent, node, first, counted(Box::new(Node::Leaf(larger)), size));
             parent
         } else {
@@ -107,22 +112,23 @@ impl Tree {
                 inner.set(cut..numbers.end, counted(right, size));
                 return Parent::Inner(own, inner);
             }
-            let is_sorted = room != Room::Evenly;
+            let is_sorted = room != Room::Evenly || leaf.is_sorted();
             let new = counted(size.builder.build_inner(&leaf.take_all(), first..=last, is_sorted).node, size);
             self.put_in_place(&Parent::Inner(own, inner), node, first, new);
             return Parent::Inner(own, inner);
         }
+        let is_sorted = room == Room::Left || leaf.is_sorted();
         self.put_in_place(
             &parent,
             node,
             first,
-            counted(size.builder.build_inner(&leaf.take_all(), first..=last, room == Room::Left).node, size),
+            counted(size.builder.build_inner(&leaf.take_all(), first..=last, is_sorted).node, size),
         );
         parent
     }
 
     /// The parent of a node that its caller has locked; it is locked too.
-    fn parent_of<'g>(&'g self, _guard: &'g Guard<'_>, node: *mut Node, first: u64) -> Parent<'g> {
+    pub(super) fn parent_of<'g>(&'g self, _guard: &'g Guard<'_>, node: *mut Node, first: u64) -> Parent<'g> {
         let mut waiter = Waiter::default();
         loop {
             let mut above = self.root.load(Ordering::Acquire);
@@ -152,7 +158,7 @@ impl Tree {
     }
 
     /// Puts a node in the place of another one, whose parent is locked.
-    fn put_in_place(&self, parent: &Parent<'_>, old: *mut Node, first: u64, new: *mut Node) {
+    pub(super) fn put_in_place(&self, parent: &Parent<'_>, old: *mut Node, first: u64, new: *mut Node) {
         match parent {
             Parent::Root(_) => self.root.store(new, Ordering::Release),
             Parent::Inner(_, inner) => inner.set(inner.numbers_of(old, first), new),
@@ -193,7 +199,7 @@ impl Tree {
 
 /// Drops nodes that have left the tree, when their readers have left them. The caller holds no lock of the
 /// tree.
-fn leave(guard: &Guard<'_>, left: Vec<Left>, size: &Size) {
+pub(super) fn leave(guard: &Guard<'_>, left: Vec<Left>, size: &Size) {
     let mut any_is_large = false;
     for node in left {
         // SAFETY: the guard keeps the node.
@@ -227,7 +233,7 @@ fn half(
     }
     // Behind the keys that rise, and before those that fall, nothing comes any more.
     let slots = if room == outer { n * 20 / 19 } else { n * 2 };
-    Box::new(Node::Leaf(builder.leaf(entries, range, slots, room)))
+    Box::new(Node::Leaf(builder.leaf(entries, range, slots, (room, Form::Cheapest))))
 }
 
 /// The child at which to cut a leaf that is several children: the two leaves have as many keys, or all keys
@@ -251,23 +257,41 @@ fn cut_between(route: &Route, numbers: &Range<usize>, keys: &[u64], room: Room) 
     [middle, middle + 1].into_iter().filter(is_inside).find(is_fair)
 }
 
+/// One more child for an inner node with sorted slices: the child with this number is cut at `middle`.
+/// Neighbours that are the same child become one, so that a queue, whose leaves go at one end and come at
+/// the other, needs no more of them.
+fn longer_list(inner: &Inner, cut_child: usize, middle: u64) -> Option<Longer> {
+    let (mut firsts, mut children, mut cut) = (Vec::new(), Vec::<*mut Node>::new(), 0);
+    for child in 0..inner.route.children() {
+        let node = inner.child(child);
+        if children.last() == Some(&node) {
+            continue;
+        }
+        firsts.extend(child.checked_sub(1).and_then(|_| inner.route.first_of(child)));
+        children.push(node);
+        if std::ptr::eq(node, inner.child(cut_child)) {
+            firsts.push(middle);
+            children.push(node);
+            cut = children.len() - 1;
+        }
+    }
+    let is_short = children.len() <= MOST_SORTED;
+    is_short.then(|| Longer { route: Route::Sorted(firsts.into()), children, numbers: cut - 1..cut + 1, cut })
+}
+
 /// More children for an inner node, so that a leaf can be cut.
 fn longer(inner: &Inner, numbers: &Range<usize>, keys: &[u64], room: Room) -> Option<Longer> {
     let (start, end, children) = (numbers.start, numbers.end, inner.route.children());
     let division = match &inner.route {
         Route::Equal(division) => division,
-        Route::Sorted(firsts) if children < MOST_SORTED => {
+        Route::Sorted(_) => {
             let middle = match room {
                 Room::Evenly => keys.len() / 2,
                 Room::Right => keys.len() - 1,
                 Room::Left => 1,
             };
-            let firsts = [&firsts[..start], &[keys[middle]], &firsts[start..]].concat();
-            let children = (0..=children).map(|child| inner.child(child - usize::from(child > start)));
-            let (route, children) = (Route::Sorted(firsts.into()), children.collect());
-            return Some(Longer { route, children, numbers: start..end + 1, cut: start + 1 });
+            return longer_list(inner, start, keys[middle]);
         }
-        Route::Sorted(_) => return None,
     };
     if 2 * children > MOST_CHILDREN.min(inner.nodes().count() * CHILDREN_OF_A_NODE) {
         return None;

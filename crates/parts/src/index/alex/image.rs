@@ -66,8 +66,8 @@ impl Alex {
                     match target(word) {
                         Target::Layer(address) if matches!(step, Step::Slice(_)) => {
                             let below = {
-                                // SAFETY: of this index.
-                                let layer = unsafe { Layer::at(address) };
+                                // SAFETY: the word was found in this index under the guard.
+                                let layer = unsafe { Layer::at(guard, address) };
                                 layer.all(guard)
                             };
                             let is_end = |(step, _): &&(Step, u64)| matches!(step, Step::End(_));
@@ -130,8 +130,11 @@ impl Imaged for Alex {
             if level.left == 0 {
                 let mut done = levels.pop().ok_or(ImageError)?;
                 let Some(above) = levels.last_mut() else { break done };
-                let layer = Layer::of(std::mem::take(&mut done.steps), &size).into_word();
-                above.steps.push((Step::Slice(done.slice), layer));
+                // A layer without keys would never go.
+                if !done.steps.is_empty() {
+                    let layer = Layer::of(std::mem::take(&mut done.steps), &size).into_word();
+                    above.steps.push((Step::Slice(done.slice), layer));
+                }
                 continue;
             }
             let slot: LearnedSlot = bytes.read()?;

@@ -1,7 +1,12 @@
 //! Layers: what follows a slice that several keys share.
 //!
 //! A few keys stand in an array, which is copied for each further one; more are a tree of their next slices,
-//! beside the words of keys that end within the shared slice. A layer stays when its keys have gone.
+//! beside the words of keys that end within the shared slice. Where few are left of these, they go into an
+//! array again.
+//!
+//! A layer goes with its last key. An empty array is final: nothing is put into it any more. So the thread that
+//! has emptied the array, and no other one, takes the word of the layer out of its slot. A thread that would put
+//! a key there meanwhile finds its way anew, until the slot is free.
 
 use super::key::{SLICE, Step, Target, of_layer, target};
 use super::slots::Found;
@@ -9,9 +14,12 @@ use super::tree::{Size, Tree};
 use crate::epoch::Guard;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{SpinLock, Waiter};
+use crate::twin;
 
 /// Keys of the longest array.
 const FEW: usize = if cfg!(loom) { 3 } else { 8 };
+/// Keys of a tree that becomes an array again, at most.
+const FEW_LEFT: usize = FEW / 2;
 
 /// A layer.
 pub(super) struct Layer {
@@ -22,7 +30,7 @@ pub(super) struct Layer {
 
 /// The keys of a layer. A word moves to another body as it does between leaves: taken out first.
 enum Body {
-    /// In order. A word of 0 has been moved.
+    /// In order. A word of 0 has been moved. Without keys, it is the layer's last body.
     Few(Box<[(Step, AtomicU64)]>),
     Many(Box<Many>),
 }
@@ -31,6 +39,17 @@ struct Many {
     /// The words of keys that end after so many bytes of the shared slice; 0 for none.
     ends: [AtomicU64; SLICE + 1],
     tree: Tree,
+}
+
+/// What a removal has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removed {
+    /// The step does not have that word, or moves.
+    Nothing,
+    /// The word has gone.
+    Word,
+    /// The last word of a layer has gone. The caller takes the layer out of its slot.
+    Last,
 }
 
 /// A body on its way to the thread that drops it.
@@ -58,7 +77,7 @@ impl Layer {
         Box::new(Layer { body: AtomicPtr::new(Box::into_raw(body)), lock: SpinLock::new(()) })
     }
 
-    /// The word that leads to it. It is never dropped before the index.
+    /// The word that leads to it.
     pub(super) fn into_word(self: Box<Layer>) -> u64 {
         of_layer(Box::into_raw(self) as u64)
     }
@@ -66,11 +85,22 @@ impl Layer {
     /// The layer at the address in a word.
     ///
     /// # Safety
-    /// The word is of an index that is borrowed for as long.
+    /// The word was found in an index under this guard.
     #[inline]
-    pub(super) unsafe fn at<'i>(address: u64) -> &'i Layer {
-        // SAFETY: the address is of `into_word`, and layers live as long as their index.
+    pub(super) unsafe fn at<'g>(_guard: &'g Guard<'_>, address: u64) -> &'g Layer {
+        // SAFETY: the address is of `into_word`. A layer whose word has left its slot is dropped when all guards
+        // of that moment have gone, and this guard is older than the look at the slot.
         unsafe { &*(address as *const Layer) }
+    }
+
+    /// Drops a layer when all readers have left it. Its word has left its slot, and it is empty.
+    pub(super) fn retire(guard: &Guard<'_>, address: u64, size: &Size) {
+        // SAFETY: of this index, and still under the guard.
+        let layer = unsafe { Layer::at(guard, address) };
+        let bytes = size_of::<Layer>() + layer.body(guard).bytes();
+        size.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        // SAFETY: no slot leads to it, and all guards of that moment have gone.
+        guard.defer(Box::new(move || _ = unsafe { Layer::drop_at(address) }));
     }
 
     #[inline]
@@ -89,16 +119,23 @@ impl Layer {
                     Found { word: 0, .. } => waiter.wait(),
                     found => return Some(found),
                 },
-                (Body::Many(many), Step::End(len)) => {
-                    let found = Found::at(&many.ends[usize::from(len)]);
-                    return Some(found).filter(|found| found.word != 0);
+                (Body::Many(many), step) => {
+                    let found = match step {
+                        Step::End(len) => Some(Found::at(&many.ends[usize::from(len)])),
+                        Step::Slice(slice) => many.tree.find::<false>(guard, slice),
+                    };
+                    let found = found.filter(|found| found.word != 0);
+                    // A tree says that it goes before its words are taken out.
+                    if found.is_some() || !many.tree.has_gone() {
+                        return found;
+                    }
+                    waiter.wait();
                 }
-                (Body::Many(many), Step::Slice(slice)) => return many.tree.find::<false>(guard, slice),
             }
         }
     }
 
-    /// Adds a step; `false` if it is there.
+    /// Adds a step; `false` if it is there, or the layer goes, or its keys move.
     pub(super) fn insert(&self, guard: &Guard<'_>, step: Step, word: u64, size: &Size) -> bool {
         let alone = self.lock.lock();
         let few = match (self.body(guard), step) {
@@ -112,7 +149,7 @@ impl Layer {
                 return many.tree.insert(guard, slice, word, size);
             }
         };
-        if place_of(few, step).is_some() {
+        if place_of(few, step).is_some() || few.is_empty() && !twin!(EmptiedLayerFilled) {
             return false;
         }
         let at = few.partition_point(|(other, _)| *other < step);
@@ -125,27 +162,69 @@ impl Layer {
     }
 
     /// Removes a step if it still has this word.
-    pub(super) fn remove(&self, guard: &Guard<'_>, step: Step, word: u64, size: &Size) -> bool {
+    pub(super) fn remove(&self, guard: &Guard<'_>, step: Step, word: u64, size: &Size) -> Removed {
         let alone = self.lock.lock();
         let change =
             |place: &AtomicU64| place.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         match (self.body(guard), step) {
             (Body::Few(few), _) => {
                 if !place_of(few, step).is_some_and(change) {
-                    return false;
+                    return Removed::Nothing;
                 }
-                let words = taken(few).filter(|(_, word)| *word != 0).collect();
+                let words: Vec<_> = taken(few).filter(|(_, word)| *word != 0).collect();
+                let is_last = words.is_empty();
                 let left = self.set(guard, Body::of(words, size), size);
                 drop(alone);
                 left.defer(guard);
-                true
+                if is_last { Removed::Last } else { Removed::Word }
             }
-            (Body::Many(many), Step::End(len)) => change(&many.ends[usize::from(len)]),
-            (Body::Many(many), Step::Slice(slice)) => {
-                drop(alone);
-                many.tree.remove(guard, slice, word)
+            (Body::Many(many), step) => {
+                let is_removed = match step {
+                    Step::End(len) => {
+                        let is_removed = change(&many.ends[usize::from(len)]);
+                        drop(alone);
+                        is_removed
+                    }
+                    Step::Slice(slice) => {
+                        drop(alone);
+                        many.tree.remove(guard, slice, word, size)
+                    }
+                };
+                match is_removed {
+                    false => Removed::Nothing,
+                    true if many.tree.has_few(guard, FEW_LEFT) => self.become_few(guard, size),
+                    true => Removed::Word,
+                }
             }
         }
+    }
+
+    /// Puts the words of a tree into an array, if few are left. Says whether none is.
+    ///
+    /// The lock of the layer keeps ends from coming and going, and that of the only leaf slices. Both keep
+    /// their words meanwhile, or are given others, until these are taken out. A thread that finds none there
+    /// finds that the tree goes, and waits for the array.
+    #[cold]
+    fn become_few(&self, guard: &Guard<'_>, size: &Size) -> Removed {
+        let alone = self.lock.lock();
+        let Body::Many(many) = self.body(guard) else { return Removed::Word };
+        let Some(leaf) = many.tree.lock_only_leaf(guard) else { return Removed::Word };
+        let ends = many.ends.iter().filter(|word| word.load(Ordering::Relaxed) != 0).count();
+        if leaf.len() + ends > FEW_LEFT {
+            leaf.version.unlock();
+            return Removed::Word;
+        }
+        many.tree.go(size);
+        let ends =
+            many.ends.iter().zip(0..).map(|(word, len)| (Step::End(len), word.swap(0, Ordering::AcqRel)));
+        let slices = leaf.take_all().into_iter().map(|(slice, word)| (Step::Slice(slice), word));
+        let words: Vec<_> = ends.filter(|(_, word)| *word != 0).chain(slices).collect();
+        let is_last = words.is_empty();
+        let left = self.set(guard, Body::of(words, size), size);
+        leaf.version.unlock_obsolete();
+        drop(alone);
+        left.defer(guard);
+        if is_last { Removed::Last } else { Removed::Word }
     }
 
     /// Puts a body in the place of the present one. The caller holds the lock.
@@ -166,9 +245,15 @@ impl Layer {
         out: &mut Vec<(Step, u64)>,
     ) -> bool {
         let mut waiter = Waiter::default();
-        let many = loop {
+        loop {
             match self.body(guard) {
-                Body::Many(many) => break many,
+                Body::Many(many) => {
+                    let has_more = many.copy::<BACK>(guard, from, limit, out);
+                    // A tree says that it goes before its words are taken out.
+                    if !many.tree.has_gone() {
+                        return has_more;
+                    }
+                }
                 Body::Few(few) => {
                     let loaded = few.iter().map(|(step, word)| (*step, word.load(Ordering::Acquire)));
                     out.extend(loaded.filter(|(step, _)| is_due::<BACK>(*step, from)));
@@ -178,43 +263,11 @@ impl Layer {
                         }
                         return false;
                     }
-                    out.clear();
-                    waiter.wait();
                 }
             }
-        };
-        let ends = |out: &mut Vec<(Step, u64)>| {
-            let begin = out.len();
-            let ends =
-                many.ends.iter().zip(0..).map(|(word, len)| (Step::End(len), word.load(Ordering::Acquire)));
-            out.extend(ends.filter(|(step, word)| *word != 0 && is_due::<BACK>(*step, from)));
-            if BACK {
-                out[begin..].reverse();
-            }
-        };
-        let slice = match from {
-            Some((Step::Slice(slice), is_included)) => Some((slice, is_included)),
-            _ => None,
-        };
-        let is_in_tree = slice.is_some();
-        if BACK {
-            if is_in_tree || from.is_none() {
-                many.tree.copy::<BACK>(guard, slice, limit, out);
-            }
-            let is_over = out.is_empty();
-            if is_over {
-                ends(out);
-            }
-            return !is_over;
+            out.clear();
+            waiter.wait();
         }
-        if !is_in_tree {
-            ends(out);
-            if !out.is_empty() {
-                return true;
-            }
-        }
-        many.tree.copy::<BACK>(guard, slice, limit, out);
-        !out.is_empty()
     }
 
     /// All steps, in order, each with its word.
@@ -263,6 +316,50 @@ impl Layer {
             }
         }
         bytes
+    }
+}
+
+impl Many {
+    /// As [`Layer::copy`], if the tree stays meanwhile.
+    fn copy<const BACK: bool>(
+        &self,
+        guard: &Guard<'_>,
+        from: Option<(Step, bool)>,
+        limit: usize,
+        out: &mut Vec<(Step, u64)>,
+    ) -> bool {
+        let ends = |out: &mut Vec<(Step, u64)>| {
+            let begin = out.len();
+            let ends =
+                self.ends.iter().zip(0..).map(|(word, len)| (Step::End(len), word.load(Ordering::Acquire)));
+            out.extend(ends.filter(|(step, word)| *word != 0 && is_due::<BACK>(*step, from)));
+            if BACK {
+                out[begin..].reverse();
+            }
+        };
+        let slice = match from {
+            Some((Step::Slice(slice), is_included)) => Some((slice, is_included)),
+            _ => None,
+        };
+        let is_in_tree = slice.is_some();
+        if BACK {
+            if is_in_tree || from.is_none() {
+                self.tree.copy::<BACK>(guard, slice, limit, out);
+            }
+            let is_over = out.is_empty();
+            if is_over {
+                ends(out);
+            }
+            return !is_over;
+        }
+        if !is_in_tree {
+            ends(out);
+            if !out.is_empty() {
+                return true;
+            }
+        }
+        self.tree.copy::<BACK>(guard, slice, limit, out);
+        !out.is_empty()
     }
 }
 

@@ -19,6 +19,12 @@ const FULL: (usize, usize) = (9, 10);
 
 /// Keys of a line of the model, where one line is too far from them: a doubling or more on average.
 const KEYS_OF_A_LINE: usize = 4;
+/// The cost of a doubling in the list of a model, most of which is in the cache.
+const LIST_STEP: f64 = 5.0;
+/// A list is chosen if lines cost so many times as much: they allow for larger leaves.
+const BETTER: f64 = 1.5;
+/// An insertion at an end of the leaf moves so many slots at most: beyond, the leaf is built anew with room.
+const FAR: usize = if cfg!(loom) { 4 } else { 256 };
 
 /// Where a new leaf has its room, as its keys have arrived so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,15 @@ pub(super) enum Room {
     Right,
     /// Before the first slot: keys fall.
     Left,
+}
+
+/// The form of the model of a new leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The one that costs less.
+    Cheapest,
+    /// A list, so that gaps are everywhere alike: lines had them where no key arrives.
+    Sorted,
 }
 
 /// The outcome of an insertion.
@@ -88,25 +103,51 @@ fn cost(steps: f64, shifts: f64, inserts: f64) -> f64 {
     (20.0 * steps + 0.5 * shifts) / inserts.max(1.0)
 }
 
-/// Tells the slots of entries in order, between two slots: where a model has them, if that is free, or as
-/// near as the order allows. Returns the steps of searches for them all.
-fn places(
-    entries: &[Entry],
-    model: &Model,
-    slots: usize,
-    (begin, end): (usize, usize),
-    out: &mut Vec<u32>,
-) -> usize {
-    out.clear();
-    let (mut next, mut all_steps) = (begin, 0);
-    for (rank, (slice, _)) in entries.iter().enumerate() {
-        let guess = model.predict(*slice, slots);
-        let at = guess.clamp(next, end - (entries.len() - rank));
-        out.push(at as u32);
-        all_steps += steps(at.abs_diff(guess));
-        next = at + 1;
+/// Where entries are to stand, and what that costs.
+#[derive(Default)]
+struct Places {
+    /// The slot of each.
+    at: Vec<u32>,
+    /// The steps of searches for them all.
+    steps: usize,
+    /// Slots that an insertion beside each of them would move, for them all.
+    shifts: usize,
+}
+
+impl Places {
+    /// Places for entries in order, between two slots. With lines, they stand where the model has them, if
+    /// that is free, or as near as the order allows. With a list, they stand at equal distances.
+    fn of(entries: &[Entry], model: &Model, slots: usize, (begin, end): (usize, usize)) -> Places {
+        let per = (end - begin) as f64 / entries.len().max(1) as f64;
+        let mut places = Places { at: Vec::with_capacity(entries.len()), ..Places::default() };
+        let (mut next, mut run) = (begin, 0);
+        for (rank, (slice, _)) in entries.iter().enumerate() {
+            let guess = model.predict_own(rank, *slice, slots);
+            let wanted = if model.is_sorted() { begin + (rank as f64 * per) as usize } else { guess };
+            let at = wanted.clamp(next, end - (entries.len() - rank));
+            places.at.push(at as u32);
+            places.steps += steps(at.abs_diff(guess));
+            if at > next {
+                places.shifts += run * run / 4;
+                run = 0;
+            }
+            run += 1;
+            next = at + 1;
+        }
+        places.shifts += run * run / 4;
+        places
     }
-    all_steps
+
+    /// What a search costs, by the model alone.
+    fn search(&self, model: &Model) -> f64 {
+        let list = if model.is_sorted() { LIST_STEP * f64::from(model.list_steps()) } else { 0.0 };
+        cost(self.steps as f64, 0.0, self.at.len() as f64) + list
+    }
+
+    /// What a search and an insertion cost.
+    fn all(&self, model: &Model) -> f64 {
+        self.search(model) + cost(0.0, self.shifts as f64, self.at.len() as f64)
+    }
 }
 
 impl Leaf {
@@ -115,7 +156,7 @@ impl Leaf {
         entries: &[Entry],
         range: RangeInclusive<u64>,
         slots: usize,
-        room: Room,
+        (room, form): (Room, Form),
         memory: &Arc<Memory>,
     ) -> Leaf {
         let slots = Slots::new(slots, memory);
@@ -126,15 +167,27 @@ impl Leaf {
         };
         let begin = if room == Room::Left { slots.len() - spread } else { 0 };
         let (end, per) = (begin + spread, spread as f64 / n.max(1) as f64);
-        let mut model = Model::fit(entries, 1, begin, per);
-        let mut at = Vec::with_capacity(n);
-        let mut distance = places(entries, &model, slots.len(), (begin, end), &mut at);
-        if distance > n {
-            model = Model::fit(entries, (n / KEYS_OF_A_LINE).max(1), begin, per);
-            distance = places(entries, &model, slots.len(), (begin, end), &mut at);
-        }
-        slots.load(begin, entries.iter().zip(at));
-        let (work, built) = (Work::default(), cost(distance as f64, 0.0, n as f64) as f32);
+        let placed = |model: Model| {
+            let places = Places::of(entries, &model, slots.len(), (begin, end));
+            (model, places)
+        };
+        let sorted = || Some(placed(Model::sorted(entries, begin, per)?));
+        let with_list = if form == Form::Sorted { sorted() } else { None };
+        let (model, places) = with_list.unwrap_or_else(|| {
+            let (mut model, mut places) = placed(Model::fit(entries, 1, begin, per));
+            if places.steps > n {
+                (model, places) = placed(Model::fit(entries, (n / KEYS_OF_A_LINE).max(1), begin, per));
+            }
+            // Lines that bring keys together to a clump would do so again when the clump has moved too much.
+            let with_list = if places.steps > n { sorted() } else { None };
+            let is_better = |(list, beside): &(Model, Places)| BETTER * beside.all(list) < places.all(&model);
+            match with_list.filter(is_better) {
+                Some(with_list) => with_list,
+                None => (model, places),
+            }
+        });
+        let (work, built) = (Work::default(), places.search(&model) as f32);
+        slots.load(begin, entries.iter().zip(places.at));
         work.used.store(n as u32, Ordering::Relaxed);
         Leaf { version: Version::new(), model, slots, range, work, built }
     }
@@ -204,11 +257,16 @@ impl Leaf {
         } else if above > 0 && !slots.is_used(above - 1) {
             slots.fill(above - 1, slice, word);
         } else {
-            self.version.mark();
             let (left, right) = (
                 above.checked_sub(1).and_then(|at| slots.gap_up_to(at)),
                 slots.gap_from(above.min(slots.len() - 1)),
             );
+            // The gaps are where keys have gone, as behind those of a queue.
+            let is_far = |gap: Option<usize>| gap.is_none_or(|gap| gap.abs_diff(above) > FAR);
+            if (is_last || is_first) && self.is_thin() && is_far(left) && is_far(right) {
+                return Inserted::Full;
+            }
+            self.version.mark();
             let to_right = match (left, right) {
                 (Some(left), Some(right)) => right - above < above - left,
                 (left, _) => left.is_none(),
@@ -262,6 +320,17 @@ impl Leaf {
         self.built
     }
 
+    /// Whether so many keys have gone from it that it has fewer slots when it is built anew, if keys do not
+    /// arrive in order.
+    pub(super) fn is_thin(&self) -> bool {
+        5 * self.len() <= 3 * self.slots.len()
+    }
+
+    /// Whether its model has a list.
+    pub(super) fn is_sorted(&self) -> bool {
+        self.model.is_sorted()
+    }
+
     /// Where keys have arrived.
     pub(super) fn room(&self) -> Room {
         let is_most = |some: &AtomicU32| u64::from(some.load(Ordering::Relaxed)) > self.inserts() * 9 / 10;
@@ -304,31 +373,43 @@ impl Leaf {
         let slots = &self.slots;
         let above = slots.above(from, self.model.predict(from, slots.len()));
         let is_due = |slice| if slice == from { is_included } else { (slice > from) != BACK };
-        let mut add = |at: usize| {
-            if let Some((slice, Found { word, .. })) = slots.both(at)
+        let mut next = match (BACK, from) {
+            (true, _) => above.checked_sub(1),
+            // The last slot with this slice has its word; the highest slice stands before gaps that have it
+            // too.
+            (_, u64::MAX) => Some(0),
+            _ => Some(above.saturating_sub(1)),
+        };
+        while let Some(at) = next {
+            let both = slots.both(at);
+            let is_gap = both.is_none();
+            if let Some((slice, Found { word, .. })) = both
                 && is_due(slice)
             {
                 note::<BACK>(out, slice, word);
+                if out.len() >= limit {
+                    return;
+                }
             }
-            out.len() < limit
-        };
-        if BACK {
-            _ = (0..above).rev().all(&mut add);
-        } else {
-            // The last slot with this slice has its word; the highest slice stands before gaps that have it
-            // too.
-            let first = match from {
-                u64::MAX => 0,
-                _ => above.saturating_sub(1),
+            // A leaf whose keys have gone has many gaps side by side. A word that was seen before is not passed:
+            // its slot was in use before it had the word.
+            next = match BACK {
+                true => at.checked_sub(1),
+                false => Some(at + 1).filter(|at| *at < slots.len()),
             };
-            _ = (first..slots.len()).all(&mut add);
+            if is_gap {
+                let beyond = |at| if BACK { slots.used_up_to(at) } else { slots.used_from(at) };
+                next = next.and_then(beyond);
+            }
         }
     }
 
     /// Takes all entries out, in order. The caller holds the lock; the leaf will leave the tree.
     pub(super) fn take_all(&self) -> Vec<Entry> {
         self.version.mark();
-        self.used().map(|at| (self.slots.slice(at), self.slots.take(at))).collect()
+        let mut entries = Vec::with_capacity(self.len());
+        entries.extend(self.used().map(|at| (self.slots.slice(at), self.slots.take(at))));
+        entries
     }
 }
 

@@ -2,7 +2,7 @@
 //! addresses that a lookup waits for.
 //!
 //! An allocator of the library `rlsf` divides chunks among them in constant time and joins what comes back.
-//! Chunks go with the last leaf of the index. Arrays of small leaves, and all of a small index, come from the
+//! Chunks go together, when none of them has an array and the index is small. Arrays of small leaves, and all of a small index, come from the
 //! system's allocator, so a small index pays for no chunk that is mostly empty.
 
 use super::leaf::MOST_SLOTS;
@@ -47,6 +47,8 @@ pub(super) struct Memory {
 struct Shared {
     free: Free,
     chunks: Vec<Block>,
+    /// Arrays in them.
+    arrays: usize,
 }
 
 impl Memory {
@@ -66,8 +68,12 @@ impl Memory {
 
     fn allocate(&self, layout: Layout) -> NonNull<u8> {
         loop {
-            if let Some(memory) = self.shared.lock().free.allocate(layout) {
-                return memory;
+            {
+                let mut shared = self.shared.lock();
+                if let Some(memory) = shared.free.allocate(layout) {
+                    shared.arrays += 1;
+                    return memory;
+                }
             }
             // Made without the lock, and touched: the system clears its pages meanwhile.
             let chunk = Block::new(CHUNK, LARGE_PAGE);
@@ -77,7 +83,7 @@ impl Memory {
             }
             let mut shared = self.shared.lock();
             let memory = NonNull::slice_from_raw_parts(chunk.base(), CHUNK);
-            // SAFETY: the chunk is new, and is only dropped behind the lists, when all leaves have gone.
+            // SAFETY: the chunk is new, and is only dropped behind the lists, when no array is in it.
             let added = unsafe { shared.free.insert_free_block_ptr(memory) };
             debug_assert!(added.is_some(), "a chunk is more than its notes");
             shared.chunks.push(chunk);
@@ -159,8 +165,15 @@ impl Drop for Blocks {
         self.memory.used.fetch_sub(self.size(), Ordering::Relaxed);
         if self.are_shared {
             let first = self.first.cast();
+            let mut shared = self.memory.shared.lock();
             // SAFETY: of `allocate` of this memory, with this alignment; blocks need no drop.
-            unsafe { self.memory.shared.lock().free.deallocate(first, align_of::<SlotBlock>()) };
+            unsafe { shared.free.deallocate(first, align_of::<SlotBlock>()) };
+            shared.arrays -= 1;
+            let is_over = shared.arrays == 0 && self.memory.used.load(Ordering::Relaxed) < MUCH / 2;
+            // Lists and chunks, which drop in this order, without the lock.
+            let over = is_over.then(|| std::mem::take(&mut *shared));
+            drop(shared);
+            drop(over);
         } else {
             let blocks = std::ptr::slice_from_raw_parts_mut(self.first.as_ptr(), self.count);
             // SAFETY: of a box of so many blocks.

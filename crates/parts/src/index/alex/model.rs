@@ -10,15 +10,25 @@ use std::ops::RangeInclusive;
 ///
 /// The paper has one line. Where keys lie on none, such as around the cities of a map, its leaves become
 /// small and its tree deep. Many lines keep leaves large and searches short there.
+///
+/// Equal shares of slices cannot follow keys whose every part looks like the whole, such as decimal numbers
+/// in letters: a byte of them has ten values of 256, so most lines have no key, and few have nearly all. There,
+/// the model is a list of some of the keys, as in a node of a B+-tree.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     /// The first slice.
     base: u64,
     /// A line takes `2^shift` slices.
     shift: u32,
-    /// The slot where each line begins, and where the last one ends. No leaf has 2^16 slots.
+    /// The slot where each line begins, and where the last one ends. No leaf has 2^16 slots. Of a model with
+    /// a list, the slot in the middle of each part.
     knots: Box<[u16]>,
+    /// The lowest slice of each part but the first: a model with a list. Empty for lines.
+    firsts: Box<[u64]>,
 }
+
+/// Keys of a part of a model with a list.
+const KEYS_OF_A_PART: usize = 16;
 
 impl Model {
     /// A model of about so many lines, or twice as many, for entries in order. They are to stand at equal
@@ -26,7 +36,7 @@ impl Model {
     pub(super) fn fit(entries: &[Entry], lines: usize, begin: usize, per: f64) -> Model {
         let [(base, _), .., (last, _)] = *entries else {
             let base = entries.first().map_or(0, |(base, _)| *base);
-            return Model { base, shift: 0, knots: [begin as u16; 2].into() };
+            return Model { base, shift: 0, knots: [begin as u16; 2].into(), firsts: Box::default() };
         };
         let width = last - base;
         let shift = (width / lines as u64).checked_ilog2().unwrap_or(0);
@@ -41,12 +51,40 @@ impl Model {
         // The last line goes on as steeply as it rises up to the last slice.
         let share = ((width & ((1 << shift) - 1)) + 1) as f64 / (1u64 << shift) as f64;
         knots.push(place(rank as f64 + (entries.len() - rank) as f64 / share));
-        Model { base, shift, knots: knots.into() }
+        Model { base, shift, knots: knots.into(), firsts: Box::default() }
+    }
+
+    /// A model with a list for entries in order, which stand at equal distances of `per` slots from slot
+    /// `begin` on; nothing if they are too few for one.
+    pub(super) fn sorted(entries: &[Entry], begin: usize, per: f64) -> Option<Model> {
+        let parts = entries.chunks(KEYS_OF_A_PART);
+        let firsts: Box<[u64]> = parts.clone().skip(1).map(|part| part[0].0).collect();
+        let middle = |(part, keys): (usize, &[Entry])| {
+            let rank = (part * KEYS_OF_A_PART) as f64 + (keys.len() - 1) as f64 / 2.0;
+            (begin as f64 + rank * per).min(f64::from(u16::MAX)) as u16
+        };
+        let knots = parts.enumerate().map(middle).collect();
+        (!firsts.is_empty()).then_some(Model { base: 0, shift: 0, knots, firsts })
+    }
+
+    /// Whether it has a list.
+    #[inline]
+    pub(super) fn is_sorted(&self) -> bool {
+        !self.firsts.is_empty()
+    }
+
+    /// The doublings of a search in its list.
+    pub(super) fn list_steps(&self) -> u32 {
+        (self.firsts.len() + 1).ilog2()
     }
 
     /// The slot of a slice, among so many.
     #[inline]
     pub(super) fn predict(&self, slice: u64, slots: usize) -> usize {
+        if self.is_sorted() {
+            let part = self.firsts.partition_point(|first| *first <= slice);
+            return self.knots.get(part).map_or(0, |knot| usize::from(*knot).min(slots - 1));
+        }
         let distance = slice.saturating_sub(self.base);
         let line = ((distance >> self.shift) as usize).min(self.knots.len().saturating_sub(2));
         let Some([begin, end]) = self.knots.get(line..line + 2) else { return 0 };
@@ -55,9 +93,17 @@ impl Model {
         (u128::from(*begin) + right).min(slots as u128 - 1) as usize
     }
 
+    /// The slot of one of the entries that it was made for, by its rank among them.
+    pub(super) fn predict_own(&self, rank: usize, slice: u64, slots: usize) -> usize {
+        match self.is_sorted() {
+            true => usize::from(self.knots[rank / KEYS_OF_A_PART]).min(slots - 1),
+            false => self.predict(slice, slots),
+        }
+    }
+
     /// Bytes of DRAM beside its own.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val::<[u16]>(&self.knots)
+        size_of_val::<[u16]>(&self.knots) + size_of_val::<[u64]>(&self.firsts)
     }
 }
 
@@ -170,6 +216,21 @@ mod tests {
             slices.iter().enumerate().map(far).max().unwrap()
         };
         assert!(error(1) > 400 && error(1000) < 20, "{} {}", error(1), error(1000));
+    }
+
+    #[test]
+    fn a_list_follows_any_keys() {
+        let slices: Vec<u64> =
+            (0..1000u64).map(|i| (i % 10) + (i / 10 % 10 << 20) + (i / 100 << 60)).collect();
+        let mut sorted = slices.clone();
+        sorted.sort_unstable();
+        let model = Model::sorted(&entries(sorted.iter().copied()), 5, 1.5).expect("enough for a list");
+        for (rank, slice) in sorted.iter().enumerate() {
+            let far = model.predict(*slice, 2000).abs_diff(5 + rank * 3 / 2);
+            assert!(far <= KEYS_OF_A_PART, "{slice} is {far} slots away");
+        }
+        assert!(model.predict(0, 2000) < 20 && model.predict(u64::MAX, 100) == 99);
+        assert!(Model::sorted(&entries(0..16), 0, 1.0).is_none() && Model::sorted(&[], 0, 1.0).is_none());
     }
 
     /// Proves for all slices of 16 bits that children begin where it is said.

@@ -1,7 +1,8 @@
 //! Walks over the words of all keys, in order and against it.
 //!
-//! A walk knows the steps to the key that it told last, and nothing else for longer than a guard. Layers
-//! stay, so they lead to the same place later.
+//! A walk knows the steps to the key that it told last, and nothing else for longer than a guard. Later they
+//! lead to the same place. If a layer on the way has gone meanwhile, the walk goes on behind its slice: a key
+//! with that slice has come since then.
 
 use super::key::{Path, Step, Target, own, target};
 use super::layer::Layer;
@@ -87,9 +88,9 @@ impl<'g> Stage<'g> {
 
 impl Alex {
     /// Tells the next words, at most `limit`. Says whether there was one.
-    pub(super) fn walk<const BACK: bool>(
-        &self,
-        guard: &Guard<'_>,
+    pub(super) fn walk<'g, const BACK: bool>(
+        &'g self,
+        guard: &'g Guard<'_>,
         walk: &mut Walk,
         limit: usize,
         mut each: impl FnMut(u64),
@@ -108,8 +109,8 @@ impl Alex {
             match target(word) {
                 // The end of a key in a layer has a word of its own kind.
                 Target::Layer(address) if matches!(step, Step::Slice(_)) => {
-                    // SAFETY: of this index.
-                    let layer = unsafe { Layer::at(address) };
+                    // SAFETY: the word was found in this index under the guard.
+                    let layer = unsafe { Layer::at(guard, address) };
                     stages.push(Stage::new(Level::Layer(layer), None));
                 }
                 _ => {
@@ -140,8 +141,8 @@ impl Alex {
             let is_included = walk.is_included && below.is_none();
             stages.push(Stage::new(level, Some((*step, is_included))));
             let Some(address) = below else { return stages };
-            // SAFETY: of this index.
-            level = Level::Layer(unsafe { Layer::at(address) });
+            // SAFETY: the word was found in this index under the guard.
+            level = Level::Layer(unsafe { Layer::at(guard, address) });
         }
         if walk.steps.is_empty() {
             stages.push(Stage::new(level, None));

@@ -63,7 +63,7 @@ impl Block {
 /// The slots of a leaf, and which of them are in use.
 pub(super) struct Slots {
     blocks: Blocks,
-    /// A bit for each slot in use, for the holder of the lock.
+    /// A bit for each slot in use, for the holder of the lock, and for walks past gaps.
     used: Box<[AtomicU64]>,
 }
 
@@ -243,9 +243,10 @@ impl Slots {
     pub(super) fn fill(&self, at: usize, slice: u64, word: u64) {
         // A reader that finds the slice finds the mark of the thread that has moved another one from here.
         self.blocks[at / BLOCK].slices[at % BLOCK].store(slice, Ordering::Release);
+        // A walk passes slots that are not in use. The thread that has found this word meets it there too.
+        self.set_used(at, true);
         // A reader that finds the word finds its slice.
         self.place(at).store(word, Ordering::Release);
-        self.set_used(at, true);
     }
 
     /// Fills gaps from `begin` on with entries in order, each in its place. Nobody else has the slots.

@@ -108,14 +108,28 @@ fn check(name: &str, keys: &[u64]) {
     let own = |(key, word): (u64, u64)| (key, super::key::own(word));
     let mut model: BTreeMap<u64, u64> = keys.iter().copied().zip(1..).collect();
     assert!(entries.into_iter().map(own).eq(model.clone()), "{name}");
+    let splits = alex.stats().splits;
+    eprintln!(
+        "{name}: {} keys: depth {depth}, at most {most:.1} bytes a key, {splits} leaves built anew",
+        keys.len()
+    );
     assert!(depth <= 8 && most <= 30.0, "{name}: {depth} deep, {most:.1} bytes a key");
-    eprintln!("{name}: {} keys: depth {depth}, at most {most:.1} bytes a key", keys.len());
     for key in keys.iter().step_by(2) {
         assert_eq!(take(&alex, &guard, *key), model.remove(key), "{name}: {key}");
     }
     let (_, entries) = validate(&alex.tree);
-    assert!(entries.into_iter().map(own).eq(model), "{name}");
+    assert!(entries.into_iter().map(own).eq(model.clone()), "{name}");
     assert_eq!(alex.len(&guard).expect("sound"), (keys.len() / 2) as u64);
+    for (i, key) in keys.iter().skip(1).step_by(2).enumerate() {
+        assert_eq!(take(&alex, &guard, *key), model.remove(key), "{name}: {key}");
+        if i % 5_000 == 0 {
+            let (_, entries) = validate(&alex.tree);
+            assert!(entries.into_iter().map(own).eq(model.clone()), "{name}, without {i}");
+        }
+    }
+    assert_eq!(validate(&alex.tree), (1, vec![]), "{name}: an empty tree is one leaf");
+    let (bytes, least) = (alex.stats().bytes, Alex::new().stats().bytes);
+    assert!(bytes < least + 4096, "{name}: {bytes} bytes without a key");
 }
 
 fn random(seed: u64) -> impl FnMut() -> u64 {
@@ -160,6 +174,50 @@ fn keys_of_many_distributions_in_many_orders() {
     check("outliers", &mixed((0..n).map(|_| next() >> 26).chain(outliers)));
     check("powers", &mixed((0..n).map(|key| (1 << (key % 64)) + key / 64)));
     check("squares", &mixed((0..n).map(|key| key * key * key)));
+    check("decimal numbers", &mixed((0..n).map(decimal)));
+    let fractal = |key: u64| (0..20).fold(0, |all, bit| all | (key >> bit & 1) << (3 * bit));
+    check("every third bit", &mixed((0..n).map(fractal)));
+}
+
+/// A number in eight letters.
+fn decimal(number: u64) -> u64 {
+    let letters = format!("{number:08}").into_bytes();
+    u64::from_be_bytes(letters.try_into().expect("eight letters"))
+}
+
+/// A leaf that moves too much is not built again as it was: decimal numbers were, after every ninety keys.
+#[test]
+fn decimal_numbers_do_not_build_leaves_in_vain() {
+    let (collector, alex) = (Collector::new(), Alex::new());
+    let participant = collector.register();
+    for (i, key) in mixed((0..200_000).map(decimal)).into_iter().enumerate() {
+        assert_eq!(put(&alex, &participant.pin(), key, i as u64 + 1), None);
+    }
+    let (splits, depth) = (alex.stats().splits, validate(&alex.tree).0);
+    assert!(splits < 300 && depth <= 3, "{splits} leaves were built anew, depth {depth}");
+}
+
+/// A queue: keys are put at the end, and taken from the front.
+#[test]
+fn a_queue_keeps_its_size_and_depth() {
+    for (live, key) in
+        [(500u64, (|number| number) as fn(u64) -> u64), (20_000, |number| number), (500, decimal)]
+    {
+        let (collector, alex) = (Collector::new(), Alex::new());
+        let participant = collector.register();
+        let mut most = [0, 0];
+        for number in 0..300_000 {
+            put(&alex, &participant.pin(), key(number), number + 1);
+            if let Some(gone) = number.checked_sub(live) {
+                assert_eq!(take(&alex, &participant.pin(), key(gone)), Some(gone + 1));
+            }
+            let half = &mut most[usize::from(number >= 100_000)];
+            *half = alex.stats().bytes.max(*half);
+        }
+        let (depth, entries) = validate(&alex.tree);
+        assert_eq!(entries.len() as u64, live);
+        assert!(depth <= 3 && most[1] <= most[0] * 11 / 10, "{live}: depth {depth}, {most:?} bytes");
+    }
 }
 
 /// A few keys come and go in a small leaf, the highest that there can be among them. After each step, the

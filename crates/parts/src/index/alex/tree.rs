@@ -7,7 +7,7 @@ use super::node::Node;
 use super::slots::Found;
 use crate::epoch::Guard;
 use crate::sync::SpinLock;
-use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::twin;
 
 /// Copies of a leaf that change meanwhile, before it is locked for the next one.
@@ -37,13 +37,47 @@ pub(super) struct Tree {
     pub(super) root: AtomicPtr<Node>,
     /// Held by whoever changes the root.
     pub(super) root_lock: SpinLock<()>,
+    /// Not 0 if its slices stand elsewhere by now. Its root is a leaf that has left.
+    gone: AtomicU32,
 }
 
 impl Tree {
     /// A tree of these entries, in order.
     pub(super) fn new(entries: &[Entry], size: &Size) -> Tree {
         let root = counted(size.builder.build(entries, 0..=u64::MAX).node, size);
-        Tree { root: AtomicPtr::new(root), root_lock: SpinLock::new(()) }
+        Tree { root: AtomicPtr::new(root), root_lock: SpinLock::new(()), gone: AtomicU32::new(0) }
+    }
+
+    /// Whether its slices stand elsewhere by now, or will at once. Nobody finds, adds or removes any here.
+    pub(super) fn has_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire) != 0
+    }
+
+    /// Says that its slices will stand elsewhere. The caller has locked its only leaf, which will leave.
+    pub(super) fn go(&self, size: &Size) {
+        self.gone.store(1, Ordering::Release);
+        // SAFETY: the root, which its lock keeps in the tree.
+        let root = unsafe { &*self.root.load(Ordering::Acquire) };
+        size.bytes.fetch_sub(root.bytes() as u64, Ordering::Relaxed);
+    }
+
+    /// Its only leaf, locked, if it has no other node.
+    pub(super) fn lock_only_leaf<'g>(&'g self, _guard: &'g Guard<'_>) -> Option<&'g Leaf> {
+        loop {
+            // SAFETY: the root is a node of `Box::into_raw`. One that leaves the tree is dropped when all guards
+            // of that moment have gone.
+            let Node::Leaf(leaf) = (unsafe { &*self.root.load(Ordering::Acquire) }) else { return None };
+            if leaf.version.lock() {
+                return Some(leaf);
+            }
+        }
+    }
+
+    /// Whether it has so few slices that they fit an array, as far as can be seen without a lock.
+    pub(super) fn has_few(&self, _guard: &Guard<'_>, few: usize) -> bool {
+        // SAFETY: as for `lock_only_leaf`.
+        let root = unsafe { &*self.root.load(Ordering::Acquire) };
+        matches!(root, Node::Leaf(leaf) if leaf.len() <= few)
     }
 
     /// The leaf for a slice.
@@ -77,14 +111,20 @@ impl Tree {
             if !leaf.version.has_changed(seen) && !seen.is_obsolete() {
                 return found.map(|(_, found)| found);
             }
+            if self.has_gone() {
+                return None;
+            }
         }
     }
 
-    /// Adds a slice; `false` if it is there.
+    /// Adds a slice; `false` if it is there, or the tree has gone.
     pub(super) fn insert(&self, guard: &Guard<'_>, slice: u64, word: u64, size: &Size) -> bool {
         loop {
             let (node, leaf) = self.leaf(guard, slice);
             if !leaf.version.lock() {
+                if self.has_gone() {
+                    return false;
+                }
                 continue;
             }
             match leaf.insert(slice, word) {
@@ -107,9 +147,9 @@ impl Tree {
     }
 
     /// Removes a slice if it still has this word.
-    pub(super) fn remove(&self, guard: &Guard<'_>, slice: u64, word: u64) -> bool {
-        loop {
-            let (_, leaf) = self.leaf(guard, slice);
+    pub(super) fn remove(&self, guard: &Guard<'_>, slice: u64, word: u64, size: &Size) -> bool {
+        while !self.has_gone() {
+            let (node, leaf) = self.leaf(guard, slice);
             if leaf.version.lock() {
                 let is_it = |at: &usize| {
                     let found = leaf.slots.found(*at);
@@ -117,14 +157,20 @@ impl Tree {
                 };
                 let at = leaf.find::<false>(slice).filter(is_it);
                 at.into_iter().for_each(|at| leaf.remove(at));
+                let is_sparse = at.is_some() && leaf.is_sparse();
                 leaf.version.unlock();
+                let is_root = || std::ptr::eq(self.root.load(Ordering::Relaxed), node);
+                if is_sparse && (leaf.can_shrink() || !is_root()) {
+                    self.contract(guard, slice, size);
+                }
                 return at.is_some();
             }
         }
+        false
     }
 
     /// Adds up to `limit` slices behind `from`, or before it, each with its word; the first or last ones, if
-    /// there is no `from`. Nothing is added at the end alone.
+    /// there is no `from`. Nothing is added at the end alone, and if the tree has gone.
     pub(super) fn copy<const BACK: bool>(
         &self,
         guard: &Guard<'_>,
@@ -138,6 +184,9 @@ impl Tree {
             let (_, leaf) = self.leaf(guard, slice);
             if failures == PATIENCE {
                 if !leaf.version.lock() {
+                    if self.has_gone() {
+                        return;
+                    }
                     continue;
                 }
                 leaf.copy::<BACK>(slice, is_included, limit, out);
@@ -148,6 +197,9 @@ impl Tree {
                 let is_proved = !leaf.version.has_changed(seen) && !seen.is_obsolete();
                 if !is_proved && !twin!(CopyNotProved) {
                     out.truncate(begin);
+                    if self.has_gone() {
+                        return;
+                    }
                     failures += 1;
                     continue;
                 }

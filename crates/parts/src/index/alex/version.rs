@@ -86,6 +86,14 @@ impl Version {
         }
     }
 
+    /// Takes the lock if it is free.
+    pub(super) fn try_lock(&self) -> bool {
+        point();
+        let version = self.0.load(Ordering::Relaxed);
+        let (is_free, acquire) = (version & (LOCKED | OBSOLETE) == 0, Ordering::Acquire);
+        is_free && self.0.compare_exchange(version, version | LOCKED, acquire, Ordering::Relaxed).is_ok()
+    }
+
     /// Announces that more than one slot will change. The caller holds the lock.
     #[inline]
     pub(super) fn mark(&self) {

@@ -2,7 +2,7 @@
 
 use super::build::Builder;
 use super::key::{Path, Step, Target, own, target, with, with_end};
-use super::layer::Layer;
+use super::layer::{Layer, Removed};
 use super::leaf::{Entry, LEAST_SLOTS, MOST_SLOTS};
 use super::memory::Memory;
 use super::slots::Found;
@@ -10,6 +10,7 @@ use super::tree::{Size, Tree};
 use crate::epoch::Guard;
 use crate::index::count::Count;
 use crate::index::seam::Records;
+use crate::sync::Waiter;
 use crate::sync::atomic::Ordering;
 
 /// c-ALEX in DRAM. See the module's documentation.
@@ -52,10 +53,13 @@ impl<'g> Level<'g> {
         }
     }
 
-    fn remove(self, guard: &Guard<'_>, step: Step, word: u64, size: &Size) -> bool {
+    fn remove(self, guard: &Guard<'_>, step: Step, word: u64, size: &Size) -> Removed {
         match (self, step) {
-            (Level::Root(tree), Step::Slice(slice)) => tree.remove(guard, slice, word),
-            (Level::Root(_), Step::End(_)) => false,
+            (Level::Root(tree), Step::Slice(slice)) => match tree.remove(guard, slice, word, size) {
+                true => Removed::Word,
+                false => Removed::Nothing,
+            },
+            (Level::Root(_), Step::End(_)) => Removed::Nothing,
             (Level::Layer(layer), step) => layer.remove(guard, step, word, size),
         }
     }
@@ -106,8 +110,8 @@ impl Alex {
             let found = slot.level.find::<TO_CHANGE>(guard, slot.path.step());
             match found.map(|found| target(found.word)) {
                 Some(Target::Layer(address)) => {
-                    // SAFETY: of this index.
-                    let layer = unsafe { Layer::at(address) };
+                    // SAFETY: the word was found in this index under the guard.
+                    let layer = unsafe { Layer::at(guard, address) };
                     slot = Slot { level: Level::Layer(layer), path: slot.path.below() };
                 }
                 _ => return (slot, found),
@@ -143,7 +147,7 @@ impl Alex {
         mut matches: impl FnMut(u64) -> bool,
         records: &dyn Records,
     ) -> Option<u64> {
-        let mut other = Vec::new();
+        let (mut other, mut waiter) = (Vec::new(), Waiter::default());
         loop {
             let (Slot { level, path }, found) = self.slot::<true>(guard, key);
             let Some(found) = found else {
@@ -151,6 +155,8 @@ impl Alex {
                     self.count.add(hash, 1);
                     return None;
                 }
+                // The key has come, or its layer goes, which another thread takes out of its slot.
+                waiter.wait();
                 continue;
             };
             let old = found.word;
@@ -219,9 +225,46 @@ impl Alex {
         loop {
             let (Slot { level, path }, found) = self.slot::<true>(guard, key);
             let word = found.map(|found| found.word).filter(|word| path.is_of(*word, &mut matches))?;
-            if level.remove(guard, path.step(), word, &self.size) {
+            let removed = level.remove(guard, path.step(), word, &self.size);
+            if removed == Removed::Last {
+                self.unlink(guard, key);
+            }
+            if removed != Removed::Nothing {
                 self.count.add(hash, -1);
                 return Some(own(word));
+            }
+        }
+    }
+
+    /// Takes the layer on the way of a key that this thread has emptied out of its slot, and each one above
+    /// that has no other key.
+    ///
+    /// Nobody else takes a layer's word out of its slot, or gives the slot another one. So all layers above
+    /// stay until this thread has come to them.
+    #[cold]
+    fn unlink(&self, guard: &Guard<'_>, key: &[u8]) {
+        let (mut level, mut path) = (Level::Root(&self.tree), Path::of(key));
+        let mut above = Vec::new();
+        while let Some(word) = level.find::<false>(guard, path.step()).map(|found| found.word)
+            && let Target::Layer(address) = target(word)
+        {
+            above.push((level, path.step(), word));
+            // SAFETY: the word was found in this index under the guard.
+            level = Level::Layer(unsafe { Layer::at(guard, address) });
+            path = path.below();
+        }
+        let mut waiter = Waiter::default();
+        while let Some((level, step, word)) = above.pop() {
+            let removed = loop {
+                match level.remove(guard, step, word, &self.size) {
+                    // The words of its level move to another body.
+                    Removed::Nothing => waiter.wait(),
+                    removed => break removed,
+                }
+            };
+            Layer::retire(guard, own(word), &self.size);
+            if removed == Removed::Word {
+                return;
             }
         }
     }
