@@ -127,8 +127,8 @@ fn a_million_keys_of_eight_bytes() {
     assert!(most <= 30.0, "{most:.1} bytes a key of scattered ones");
 }
 
-/// Rounds of new keys that all go again, in the order of their numbers or in another. What is left is of a few
-/// slots, also behind a close, and nothing of layers.
+/// Rounds of new keys that all go again, in the order of their numbers or in another. A few slots are
+/// left, also behind a close, and nothing of layers.
 #[test]
 fn an_emptied_index_gives_its_memory_back() {
     for (name, shape) in SHAPES {

@@ -1,6 +1,6 @@
-//! c-ALEX under several threads, real ones and those of the simulator's scheduler, while leaves and layers come
-//! and go. Lookups find the keys that are there and no others. A walk sees a key exactly once and in order, and
-//! per key reads never go back. In the end nothing is left of leaves and layers.
+//! c-ALEX under several threads, real ones and those of the simulator's scheduler, while leaves and layers
+//! come and go. Lookups find the keys that are there and no others. A walk sees a key exactly once and in
+//! order, and per key reads never go back. In the end nothing is left of leaves and layers.
 
 use crate::masstree::support::{Keys, Random};
 use quipu_medium::sim::sched;
@@ -131,8 +131,8 @@ impl World {
         }
     }
 
-    /// Nobody works on the index: it is what the states say. Once all keys are removed, it has given everything
-    /// back.
+    /// Nobody works on the index: it is what the states say. Once all keys are removed, it has given
+    /// everything back.
     fn check_and_clear(&self) {
         let participant = self.collector.register();
         self.walk(&participant, usize::MAX, false);

@@ -1,15 +1,15 @@
 //! Leaves whose keys go become smaller, and neighbours with few keys become one: an index without keys is one
 //! leaf again.
 //!
-//! A leaf without keys, or with four times the slots of its keys, is *sparse*. The writer that has made it so
-//! gives its lock back and builds it anew with fewer slots, together with a neighbour below the same parent if
-//! both have few keys. Where that leaves a parent with one child, the child takes its place. An empty leaf
-//! stays where its neighbours are inner nodes, or have many keys. So a walk meets one between two others at
-//! most, and its memory is that of a few slots.
+//! A leaf without keys, or with four times the slots of its keys, is *sparse*. The writer that has made it
+//! so gives its lock back and builds it anew with fewer slots, together with a neighbour below the same
+//! parent if both have few keys. Where that leaves a parent with one child, the child takes its place. An
+//! empty leaf stays where its neighbours are inner nodes, or have many keys. So a walk meets one between two
+//! others at most, and its memory is that of a few slots.
 //!
-//! *Locks.* The leaf and then its parent are locked, upwards as `grow` does, so nobody else replaces a child of
-//! the parent. The neighbour is below the parent: a thread that has its lock may wait for the parent's. So its
-//! lock is only tried. If another thread has it, all locks are given back for a moment.
+//! *Locks.* The leaf and then its parent are locked, upwards as `grow` does, so nobody else replaces a child
+//! of the parent. The neighbour is below the parent: a thread that has its lock may wait for the parent's.
+//! So its lock is only tried. If another thread has it, all locks are given back for a moment.
 //!
 //! *Threads at work there.* The words are taken out under the mark of both leaves, as by `grow`: a change
 //! of a word without a lock fails, and readers wait. The parent leads to the new leaf before the two old

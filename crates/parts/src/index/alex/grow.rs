@@ -64,8 +64,8 @@ impl Tree {
         let slots = size.builder.slots_for(n, room);
         let has_room = slots <= most && n < most * 3 / 4;
         let (parent, mut left) = (self.parent_of(guard, node, first), Vec::new());
-        // What costs more than it was to cost is not built again as it was. It gets a list; with a list, it is
-        // cut, unless many of its slots are gaps of keys that have gone.
+        // A leaf that costs more than it was to cost is not built again as it was. It gets a list; with a
+        // list, it is cut, unless many of its slots are gaps of keys that have gone.
         let (is_as_built, is_sorted) = (leaf.is_as_built(), leaf.is_sorted());
         let form = if is_as_built && !is_sorted { Form::Cheapest } else { Form::Sorted };
         let can_stay = is_as_built || !is_sorted || leaf.is_thin();

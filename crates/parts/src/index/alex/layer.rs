@@ -4,9 +4,9 @@
 //! beside the words of keys that end within the shared slice. Where few are left of these, they go into an
 //! array again.
 //!
-//! A layer goes with its last key. An empty array is final: nothing is put into it any more. So the thread that
-//! has emptied the array, and no other one, takes the word of the layer out of its slot. A thread that would put
-//! a key there meanwhile finds its way anew, until the slot is free.
+//! A layer goes with its last key. An empty array is final: nothing is put into it any more. So the thread
+//! that has emptied the array, and no other one, takes the word of the layer out of its slot. A thread that
+//! would put a key there meanwhile finds its way anew, until the slot is free.
 
 use super::key::{SLICE, Step, Target, of_layer, target};
 use super::slots::Found;
@@ -41,7 +41,7 @@ struct Many {
     tree: Tree,
 }
 
-/// What a removal has done.
+/// The outcome of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Removed {
     /// The step does not have that word, or moves.
@@ -88,8 +88,8 @@ impl Layer {
     /// The word was found in an index under this guard.
     #[inline]
     pub(super) unsafe fn at<'g>(_guard: &'g Guard<'_>, address: u64) -> &'g Layer {
-        // SAFETY: the address is of `into_word`. A layer whose word has left its slot is dropped when all guards
-        // of that moment have gone, and this guard is older than the look at the slot.
+        // SAFETY: the address is of `into_word`. A layer whose word has left its slot is dropped when all
+        // guards of that moment have gone, and this guard is older than the look at the slot.
         unsafe { &*(address as *const Layer) }
     }
 

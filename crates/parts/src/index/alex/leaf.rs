@@ -138,13 +138,13 @@ impl Places {
         places
     }
 
-    /// What a search costs, by the model alone.
+    /// The cost of a search, by the model alone.
     fn search(&self, model: &Model) -> f64 {
         let list = if model.is_sorted() { LIST_STEP * f64::from(model.list_steps()) } else { 0.0 };
         cost(self.steps as f64, 0.0, self.at.len() as f64) + list
     }
 
-    /// What a search and an insertion cost.
+    /// The cost of a search and an insertion.
     fn all(&self, model: &Model) -> f64 {
         self.search(model) + cost(0.0, self.shifts as f64, self.at.len() as f64)
     }
@@ -391,8 +391,8 @@ impl Leaf {
                     return;
                 }
             }
-            // A leaf whose keys have gone has many gaps side by side. A word that was seen before is not passed:
-            // its slot was in use before it had the word.
+            // A leaf whose keys have gone has many gaps side by side. A word that was seen before is not
+            // passed: its slot was in use before it had the word.
             next = match BACK {
                 true => at.checked_sub(1),
                 false => Some(at + 1).filter(|at| *at < slots.len()),

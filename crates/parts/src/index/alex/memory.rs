@@ -2,8 +2,9 @@
 //! addresses that a lookup waits for.
 //!
 //! An allocator of the library `rlsf` divides chunks among them in constant time and joins what comes back.
-//! Chunks go together, when none of them has an array and the index is small. Arrays of small leaves, and all of a small index, come from the
-//! system's allocator, so a small index pays for no chunk that is mostly empty.
+//! Chunks go together, when none of them has an array and the index is small. Arrays of small leaves, and
+//! all of a small index, come from the system's allocator, so a small index pays for no chunk that is mostly
+//! empty.
 
 use super::leaf::MOST_SLOTS;
 use super::slots::{BLOCK, Block as SlotBlock};

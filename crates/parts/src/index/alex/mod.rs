@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! inner node | equal shares of a range, or sorted slices | children; neighbours may be one child |
-//! leaf       | model: lines, or a list | blocks of eight slices and their eight words, with gaps between them |
+//! leaf       | model: lines or a list | blocks of eight slices and their eight words, with gaps between |
 //! word       | kind 2 | reference of a record, or pointer to a layer |
 //! ```
 //!
@@ -21,14 +21,15 @@
 //! and each slice is still led to where it stands.
 //!
 //! *Growth.* A full leaf is built anew with more slots. Where that would cost what it costs now, its model
-//! becomes a list of slices, and its gaps are everywhere alike. A leaf that costs too much with a list, or is as
-//! large as leaves become, is cut in two, or an inner node takes its place (`grow`, `build`). Where equal shares
-//! would leave nearly all keys together, children begin at sorted slices, as in a B+-tree.
+//! becomes a list of slices, and its gaps are everywhere alike. A leaf that costs too much with a list, or
+//! is as large as leaves become, is cut in two, or an inner node takes its place (`grow`, `build`). Where
+//! equal shares would leave nearly all keys together, children begin at sorted slices, as in a B+-tree.
 //!
-//! *Depth.* A leaf of any keys has up to some twenty thousand of them. So 120,000 keys of every set of the tests
-//! have depth 2, or 3 where keys rise, also decimal numbers and fractal sets. An inner node of equal shares has
-//! 32 children for each of its leaves at most. Where keys need more of them to be told apart, a full leaf
-//! becomes an inner node of four leaves or more. So at worst the height grows by one for four times the keys.
+//! *Depth.* A leaf of any keys has up to some twenty thousand of them. So 120,000 keys of every set of the
+//! tests have depth 2, or 3 where keys rise, also decimal numbers and fractal sets. An inner node of equal
+//! shares has 32 children for each of its leaves at most. Where keys need more of them to be told apart, a
+//! full leaf becomes an inner node of four leaves or more. So at worst the height grows by one for four
+//! times the keys.
 //!
 //! *Shrinking.* A leaf whose keys go becomes smaller, and neighbours with few keys become one (`contract`). A
 //! layer goes with its last key (`layer`).

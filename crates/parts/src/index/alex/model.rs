@@ -12,8 +12,8 @@ use std::ops::RangeInclusive;
 /// small and its tree deep. Many lines keep leaves large and searches short there.
 ///
 /// Equal shares of slices cannot follow keys whose every part looks like the whole, such as decimal numbers
-/// in letters: a byte of them has ten values of 256, so most lines have no key, and few have nearly all. There,
-/// the model is a list of some of the keys, as in a node of a B+-tree.
+/// in letters: a byte of them has ten values of 256, so most lines have no key, and few have nearly all.
+/// There, the model is a list of some of the keys, as in a node of a B+-tree.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     /// The first slice.
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_list_follows_any_keys() {
         let slices: Vec<u64> =
-            (0..1000u64).map(|i| (i % 10) + (i / 10 % 10 << 20) + (i / 100 << 60)).collect();
+            (0..1000u64).map(|i| (i % 10) + ((i / 10 % 10) << 20) + ((i / 100) << 60)).collect();
         let mut sorted = slices.clone();
         sorted.sort_unstable();
         let model = Model::sorted(&entries(sorted.iter().copied()), 5, 1.5).expect("enough for a list");

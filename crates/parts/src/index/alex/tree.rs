@@ -64,8 +64,8 @@ impl Tree {
     /// Its only leaf, locked, if it has no other node.
     pub(super) fn lock_only_leaf<'g>(&'g self, _guard: &'g Guard<'_>) -> Option<&'g Leaf> {
         loop {
-            // SAFETY: the root is a node of `Box::into_raw`. One that leaves the tree is dropped when all guards
-            // of that moment have gone.
+            // SAFETY: the root is a node of `Box::into_raw`. One that leaves the tree is dropped when all
+            // guards of that moment have gone.
             let Node::Leaf(leaf) = (unsafe { &*self.root.load(Ordering::Acquire) }) else { return None };
             if leaf.version.lock() {
                 return Some(leaf);
