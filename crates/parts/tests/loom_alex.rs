@@ -412,7 +412,7 @@ static CASES: [Case; 29] = [
     },
     Case {
         name: "a get and a walk beside leaves that become one",
-        preemptions: 2,
+        preemptions: 1,
         before: SEVERAL,
         gone: ALL_BUT_TWO,
         threads: &[&[Get(key(600), &[1]), Walk(1, &[key(600)])], &[Take(key(100))]],
