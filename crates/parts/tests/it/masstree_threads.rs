@@ -89,7 +89,8 @@ struct Plan {
     removals: [u64; 2],
 }
 
-/// One schedule: two writers, a reader, a cleaner and two walks each way, over keys that share nodes and layers.
+/// One schedule: two writers, a reader, a cleaner and two walks each way, over keys that share nodes and
+/// layers.
 fn schedule(shape: Keys, plan: Plan, seed: u64) {
     let world = World::new(shape, plan.keys, seed);
     let world = &world;

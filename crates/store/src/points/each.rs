@@ -96,14 +96,6 @@ impl<I: Index> Core<I> {
         }
     }
 
-    /// The pair that a word of the index names, if its record is [plain](RecordView::plain_value).
-    #[inline(always)]
-    pub(super) fn plain_pair<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<(&'g [u8], &'g [u8])> {
-        let offset = self.place_of(word)?;
-        // SAFETY: as in `published`.
-        unsafe { RecordView::plain_pair(self.region(), offset) }
-    }
-
     /// Asks for the lines of a record, as far as its word tells how many these are.
     #[inline]
     pub(super) fn prefetch_record(&self, word: u64) {

@@ -402,4 +402,12 @@ impl<I: Index> Core<I> {
         // such a guard waits until this thread has copied the record (`near`).
         unsafe { RecordView::published(self.region(), offset) }
     }
+
+    /// The pair that a word of the index names, if its record is [plain](RecordView::plain_value).
+    #[inline(always)]
+    pub(super) fn plain_pair<'g>(&'g self, _guard: &'g Guard<'_>, word: u64) -> Option<(&'g [u8], &'g [u8])> {
+        let offset = self.place_of(word)?;
+        // SAFETY: as in `published`.
+        unsafe { RecordView::plain_pair(self.region(), offset) }
+    }
 }

@@ -13,32 +13,28 @@
 //! beside | suffixes of 1 to 8 bytes, in a row that the node's number leads to | block of longer suffixes |
 //! ```
 //!
-//! The bytes of a key behind its slice are its *suffix*, if no other key shares the slice and goes on. Keys
-//! of 9 to 16 bytes have a short suffix, whose place is computed (`short`). Only keys with a longer one need
-//! the block of the node, which lies anywhere (`suffix`).
+//! The bytes of a key behind its slice are its *suffix*, if no other key shares the slice and goes on. The
+//! place of a short one is computed (`short`); the block of longer ones lies anywhere (`suffix`).
 //!
-//! Keys are byte strings of up to 65,535 bytes, and stand in the index wholly: no record is read to find one.
-//! A key leads to an opaque word other than zero. `docs/PAPERS.md` lists the deviations from the paper.
+//! Keys have up to 65,535 bytes, and stand in the index wholly: no record is read to find one. A key leads to
+//! an opaque word other than zero. `docs/PAPERS.md` lists the deviations from the paper.
 //!
 //! # Readers and writers
 //!
-//! Readers lock nothing. A version stands in each node, and a reader looks at it before and after
-//! (`version`). Down the tree it takes the version of the child before it looks again at that of the parent
-//! (`descend`).
+//! Readers lock nothing: they look at a node's version before and after (`version`). Down the tree a reader
+//! takes the version of the child before it looks again at that of the parent (`descend`).
 //!
 //! Writers lock the border node. A new word for a key, a key that finds a free slot and a removal need no
 //! more, and each takes effect by one store (`permutation`). Splits lock upwards, the child before its
 //! parent, and so does the removal of an empty node, after the border node to its left. Layers are removed
-//! from above, downwards; no holder of a lock of a layer waits for one above it. So no two threads wait for
-//! each other.
+//! from above, downwards; no holder of a lock of a layer waits for one above it. So there is no deadlock.
 //!
 //! # Numbers instead of pointers
 //!
 //! Nodes are named by numbers of 31 bits, and a bit for their type. Links take half the room, and a number
-//! may be kept outside of the index. It always leads to a node of its type, whose version refuses a lock
+//! may be kept outside of the index: it always leads to a node of its type, whose version refuses a lock
 //! unless the node is in use (`arena`). So a cleaner replaces a word by a [`Hint`](crate::index::Hint)
-//! without looking for its key (`hint`). A node that has left the tree is used again after all threads that
-//! were pinned then have gone.
+//! without a search (`hint`). A node that has left the tree is used again after all threads pinned then.
 //!
 //! The keys in their order, with their words, are the image of the index (`image`). They fill one node after
 //! another without a search, and the nodes above are made last (`load`).
