@@ -170,4 +170,9 @@ pub trait EngineClient {
         }
         Ok(found)
     }
+
+    /// Deletes keys with no other between them, at once where the engine can. Here, one after another.
+    fn delete_run(&mut self, keys: &[Vec<u8>]) -> Result<(), Self::Error> {
+        keys.iter().try_for_each(|key| self.delete(key))
+    }
 }

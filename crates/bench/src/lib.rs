@@ -1,7 +1,9 @@
-//! The measurements that every program of Quipu has: basic operations and YCSB, on any engine and any medium.
+//! The measurements that every program of Quipu has: basic operations, YCSB and a queue, on any engine and any
+//! medium.
 //!
 //! - [`ops()`]: insert, get, get_many, scan, update and delete, each alone, over uniformly chosen records.
 //! - [`ycsb()`]: a YCSB workload, loaded and run.
+//! - [`queue()`]: keys are put at the end and taken from the front.
 //! - [`workload`]: keys, values that prove themselves, and YCSB's requests.
 //! - [`Roofline`]: what the same medium gives to code that does nothing but the accesses themselves.
 //! - [`drive`], [`session`], [`target`], [`cost`], [`memory`], [`report`]: what other benchmarks are made of.
@@ -11,7 +13,7 @@
 //! Each benchmark takes a [`Config`] and hands [`Row`]s to the caller; nothing here prints. On the simulated
 //! medium rows hold what an operation costs in place of how long it takes. All access to the store goes
 //! through [`Engine`] and its companions, so that another engine can stand in its place: [`ops_of`],
-//! [`ycsb_of`].
+//! [`ycsb_of`], [`queue_of`].
 //!
 //! How time is taken: all threads begin behind one barrier, and the throughput is that of all operations
 //! between the first begin and the last end, so a slow thread is not averaged away. One call in 64 is timed
@@ -37,6 +39,7 @@ pub mod ops;
 mod own_work;
 pub mod plot;
 pub mod progress;
+pub mod queue;
 pub mod report;
 pub mod roofline;
 pub mod scan;
@@ -57,6 +60,7 @@ pub use error::{BenchError, Fault};
 pub use ops::{OpsPhase, ops, ops_of};
 pub use plot::plot;
 pub use progress::{Progress, Silent};
+pub use queue::{queue, queue_of};
 pub use report::{Compaction, EachKind, InPaper, Mixed, Row, Sink, Steadiness, Steady, Utilized};
 pub use roofline::{Limits, Roof, Roofline};
 pub use stalls::Stalls;

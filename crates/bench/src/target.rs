@@ -360,6 +360,19 @@ impl EngineClient for Client {
     fn remove(&mut self, key: &[u8]) -> Result<bool, quipu::Error> {
         Client::remove(self, key)
     }
+
+    fn delete_run(&mut self, keys: &[Vec<u8>]) -> Result<(), quipu::Error> {
+        let [first, .., last] = keys else {
+            return keys.iter().try_for_each(|key| Client::delete(self, key));
+        };
+        match Client::delete_range(self, Bound::Included(first), Bound::Included(last)) {
+            // A design without range deletes.
+            Err(quipu::Error::Unsupported { .. }) => {
+                keys.iter().try_for_each(|key| Client::delete(self, key))
+            }
+            done => done,
+        }
+    }
 }
 
 impl Opened {

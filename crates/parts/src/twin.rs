@@ -407,6 +407,10 @@ twins! {
     ReplacedUntold,
     /// The gaps behind the highest key that there can be keep their old slices.
     GapsKeepSlice,
+    /// A put of a key below the front of its table does not tell.
+    PutNotTold,
+    /// The front of a table is remembered though puts from before its announcement are under way.
+    FrontBeforePuts,
     /// The removal of a key takes whatever word the key has by then.
     AnyWordRemoved,
     /// A leaf of the index that became one with its neighbour does not say so.

@@ -6,7 +6,8 @@ use quipu::{Client, Error};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Every range is that of a sorted map, whatever its bounds, with keys that begin alike, are of any length,
 /// and are deleted again.
@@ -133,6 +134,73 @@ pub(super) fn prefixes_and_ends_are_those_of_a_sorted_map(fixture: &Fixture) -> 
         }
     }
     Ok(())
+}
+
+/// Keys are put at the end of a queue and taken from its front: each is taken once, and in order. So are runs
+/// of them by one deletion, and keys that several threads take.
+pub(super) fn a_queue_gives_each_key_once(fixture: &Fixture) -> Outcome {
+    const THREADS: usize = 2;
+    const RUN: u64 = 20;
+    let store = fixture.create()?;
+    let mut client = store.client();
+    let (held, puts) = (fixture.scaled(100, 10) as u64, fixture.scaled(10_000, 200) as u64);
+    for number in 0..held + puts {
+        put_at_end(&mut client, number)?;
+        if let Some(first) = number.checked_sub(held) {
+            assert_eq!(take_first(&mut client)?, Some(first));
+        }
+    }
+    let mut first = puts;
+    for number in held + puts..held + 2 * puts {
+        put_at_end(&mut client, number)?;
+        if number + 1 - first == held + RUN {
+            let (from, to) = (first.to_be_bytes(), (first + RUN).to_be_bytes());
+            match client.delete_range(Bound::Included(&from), Bound::Excluded(&to)) {
+                Err(Error::Unsupported { .. }) => {
+                    (first..first + RUN).try_for_each(|gone| client.delete(&gone.to_be_bytes()))?;
+                }
+                done => done?,
+            }
+            first += RUN;
+        }
+    }
+    let (next, taken) = (AtomicU64::new(held + 2 * puts), Mutex::new(Vec::new()));
+    drop(client);
+    fixture.in_parallel(THREADS, |_| {
+        let mut client = store.client();
+        for _ in 0..puts {
+            put_at_end(&mut client, next.fetch_add(1, Ordering::Relaxed))?;
+            let number = take_first(&mut client)?.expect("all threads put before they take");
+            taken.lock().expect("nobody has failed").push(number);
+        }
+        Ok(())
+    })?;
+    let mut client = store.client();
+    let mut taken = taken.into_inner().expect("nobody has failed");
+    while let Some(number) = take_first(&mut client)? {
+        taken.push(number);
+    }
+    taken.sort_unstable();
+    assert!(taken.into_iter().eq(first..next.into_inner()), "a key was taken twice, or never");
+    Ok(())
+}
+
+fn put_at_end(client: &mut Client, number: u64) -> Result<(), Error> {
+    let key = number.to_be_bytes();
+    client.put(&key, &value_of(&key, number, 20))
+}
+
+/// Takes the first key of a queue, unless there is none.
+fn take_first(client: &mut Client) -> Result<Option<u64>, Error> {
+    loop {
+        let first = client.pin().first()?.map(|(key, value)| (key.into_owned(), value.into_owned()));
+        let Some((key, value)) = first else { return Ok(None) };
+        let number = u64::from_be_bytes(key[..].try_into().expect("eight bytes"));
+        assert_eq!(value, value_of(&key, number, 20));
+        if client.remove(&key)? {
+            return Ok(Some(number));
+        }
+    }
 }
 
 /// A design without order says so.

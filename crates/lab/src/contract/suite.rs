@@ -108,6 +108,7 @@ pub const CHECKS: &[Check] = checks! {
     order::ranges_are_those_of_a_sorted_map on 16 * MIB, 64 * KIB, if |can| can.ordered;
     order::a_range_is_exact_under_writers on 16 * MIB, 64 * KIB, if |can| can.ordered;
     order::prefixes_and_ends_are_those_of_a_sorted_map on 4 * MIB, 64 * KIB, if |can| can.ordered;
+    order::a_queue_gives_each_key_once on 4 * MIB, 64 * KIB, if |can| can.ordered;
     order::without_order_a_range_is_refused on 4 * MIB, 64 * KIB, if |can| !can.ordered;
     space::a_pool_is_written_to_for_ever on 4 * MIB, 64 * KIB;
     space::deleted_keys_stay_away_and_their_space_comes_back on 4 * MIB, 64 * KIB;

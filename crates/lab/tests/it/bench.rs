@@ -3,7 +3,7 @@
 
 use quipu::{Design, MediumKind};
 use quipu_bench::workload::{Mix, Workload};
-use quipu_bench::{BenchError, Config, Roofline, Row, Silent, ops, table, ycsb};
+use quipu_bench::{BenchError, Config, Roofline, Row, Silent, ops, queue, table, ycsb};
 use quipu_lab::bench::{
     Grants, Items, Keys, Order, Overwrites, SteadyLoad, memtables, recovery, recovery_of_overwritten, ring,
     steady, util,
@@ -53,6 +53,29 @@ fn ops_in_memory_with_limits() {
     let ops: Vec<_> = rows.iter().map(|row| row.ops).collect();
     assert_eq!(ops, [2_000, 1_504, 1_504, 1_504, 752, 752]);
     assert_eq!(table(&rows).lines().count(), 7);
+}
+
+#[test]
+fn queues_on_all_ordered_designs() {
+    let ordered = Design::ALL.into_iter().filter(|design| design.can().ordered);
+    let one =
+        Config { designs: ordered.collect(), threads: 1, operations: 20_000, pool_size: None, ..tiny() };
+    for config in [one.clone(), Config { threads: 2, ..one.clone() }, Config { batch: 50, ..one.clone() }] {
+        let rows = rows(|sink| queue(&config, &Silent, sink));
+        assert_eq!(rows.len(), 10 * config.designs.len());
+        for row in &rows {
+            check_times(row);
+            assert_eq!((row.ops, row.batch), (2_000, Some(config.batch).filter(|batch| *batch > 1)));
+        }
+    }
+    for (refused, what) in [
+        (Config { designs: vec![Design::VIPER], ..one.clone() }, "order"),
+        (Config { threads: 2, batch: 2, ..one.clone() }, "batch"),
+        (Config { key_size: 7, ..one }, "key size"),
+    ] {
+        let error = queue(&refused, &Silent, &mut |_| ()).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod designs;
 mod durability;
 mod elimination;
 mod format;
+mod front;
 mod full_is_a_fact;
 mod hostile_pools;
 mod index_damage;

@@ -28,6 +28,7 @@ mod compact;
 mod dump;
 mod engine;
 mod error;
+mod front;
 mod global;
 mod levels;
 mod merge;

@@ -20,7 +20,7 @@
 //!
 //! The work goes in steps, so that a writer who needs room waits for no more than one.
 
-use super::choose::{Candidate, choose};
+use super::choose::{Candidate, Worth, choose};
 use super::ranges::Sweep;
 use super::table::Table;
 use super::view::View;
@@ -116,8 +116,7 @@ struct Victim {
 /// The memtables that a step may look for.
 #[derive(Clone)]
 pub(super) struct Demand {
-    /// One part in so many of a memtable must be gained.
-    pub(super) least: u64,
+    pub(super) worth: Worth,
     /// The numbers of memtables.
     pub(super) numbers: Range<u64>,
 }
@@ -323,7 +322,7 @@ impl<I: InOrder> Tiers<I> {
             })
             .collect();
         self.rewriter.keeps_tombstones.store(keeps_tombstones, Ordering::Release);
-        let Some(chosen) = choose(&candidates, demand.least, demand.numbers.clone()) else { return Ok(None) };
+        let Some(chosen) = choose(&candidates, demand.worth, demand.numbers.clone()) else { return Ok(None) };
         // The run begins, durably, before anything changes: the memtable may be released without a copy.
         self.log.heap().clock().begin(self.log.heap().space());
         self.victim(memtables[chosen.at].clone(), false).map(Some)
@@ -359,7 +358,8 @@ impl<I: InOrder> Tiers<I> {
         let rest = capacity.saturating_sub(u64::from(end) * LINE);
         let long = (zone_size / 4 + 2 * LINE).max(2 * held.bytes_of(1));
         let rest = if rest > long { rest } else { 0 };
-        Some(Candidate { at, number: memtable.number(), capacity, gain: gone + rest })
+        let (gain, tombstones) = (gone + rest, hides_nothing);
+        Some(Candidate { at, number: memtable.number(), capacity, gain, tombstones, copies: stays })
     }
 
     /// Whether nothing of its table is older, in memory or on the levels.

@@ -1,6 +1,7 @@
 //! Room for writes: the pace of rewriting and of dumps, for writers that find little room or none, and on
 //! request.
 
+use super::choose::Worth;
 use super::rewrite::Demand;
 use super::write::Purpose;
 use super::{Session, Tiers, Writer};
@@ -187,7 +188,9 @@ impl<I: InOrder> Tiers<I> {
         let is_before_dumps =
             self.dumper.is_there() && search.storage.is_none() && search.dump_failed.is_none();
         let least = if is_before_dumps { LEAST_BEFORE_DUMPS } else { LEAST };
-        room::tolerated(self.rewrite_some(&Demand { least, numbers: 0..search.older_than }))
+        room::tolerated(
+            self.rewrite_some(&Demand { worth: Worth::Part(least), numbers: 0..search.older_than }),
+        )
     }
 
     fn rewrite_some(&self, demand: &Demand) -> Result<Step, Error> {
@@ -196,7 +199,7 @@ impl<I: InOrder> Tiers<I> {
 
     /// For every memtable that gives back one part in so many.
     fn demand(&self, least: u64) -> Demand {
-        Demand { least, numbers: 0..u64::MAX }
+        Demand { worth: Worth::Part(least), numbers: 0..u64::MAX }
     }
 
     /// Zones that a write leaves free.
@@ -375,7 +378,8 @@ impl<I: InOrder> Tiers<I> {
             if self.merge_some()? || self.sweep_step(&mut self.rewriter.worker())? {
                 return Ok(Step::Taken);
             }
-            if is_due() { self.rewrite_some(&self.demand(self.least_ahead())) } else { Ok(Step::Nothing) }
+            let ahead = if is_due() { Worth::Part(self.least_ahead()) } else { Worth::Tombstones };
+            self.rewrite_some(&Demand { worth: ahead, numbers: 0..u64::MAX })
         });
         match progress {
             Progress::Enough if !self.gone.forget() => Progress::Stuck,
@@ -397,7 +401,7 @@ impl<I: InOrder> Tiers<I> {
         let space = self.log.heap().space();
         self.sweep_all()?;
         self.seal_superseded()?;
-        let demand = Demand { least: LEAST, numbers: 0..self.log.heap().clock().draw(space) };
+        let demand = Demand { worth: Worth::Part(LEAST), numbers: 0..self.log.heap().clock().draw(space) };
         room::clean_all(self, || self.rewrite_some(&demand))?;
         let done = self.rewriter.done();
         full.map_or(Ok((done.zones - before.zones, done.bytes - before.bytes)), Err)

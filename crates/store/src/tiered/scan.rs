@@ -3,6 +3,7 @@
 //! As long as a table has one layer and no levels, its keys are looked up here. Otherwise
 //! [`merge`](super::merge) finds them.
 
+use super::front;
 use super::merge::{Merge, Sight};
 use super::table::Table;
 use super::view::View;
@@ -50,6 +51,8 @@ pub(super) struct Scan<'g, I: InOrder> {
     /// The last keys that the front and the back have told.
     told: [Option<Cow<'g, [u8]>>; 2],
     ended: bool,
+    /// Dead keys from the beginning of the table on, while it has found no live one there.
+    dead: Option<Dead>,
     /// For the keys that are looked up together.
     noted: Noted,
 }
@@ -74,6 +77,12 @@ impl<'g, I: InOrder> Scan<'g, I> {
         // Behind the number: all items up to it are in a layer of this view, or on its levels.
         let view = early.unwrap_or_else(|| table.view(guard));
         table.check()?;
+        let is_whole = match &from {
+            Bound::Unbounded => true,
+            Bound::Included(key) | Bound::Excluded(key) => key.is_empty(),
+        };
+        let dead = is_whole.then(Dead::default);
+        let from = table.front.from(from, at);
         Ok(Scan {
             tiers,
             guard,
@@ -90,8 +99,19 @@ impl<'g, I: InOrder> Scan<'g, I> {
             found: Default::default(),
             told: [None, None],
             ended: false,
+            dead,
             noted: Noted::default(),
         })
+    }
+
+    /// The number of the state.
+    pub(super) fn number(&self) -> u64 {
+        self.at
+    }
+
+    /// Lets the first live key be no [front](super::front).
+    pub(super) fn remembers_none(&mut self) {
+        self.dead = None;
     }
 
     /// The next pair from one of the ends.
@@ -121,12 +141,29 @@ impl<'g, I: InOrder> Scan<'g, I> {
                 break;
             }
             if is_above && is_below {
+                if !BACK && let Some(dead) = self.dead.take() {
+                    self.pass(&dead, &key);
+                }
                 self.told[usize::from(BACK)] = Some(key.clone());
                 return Some(Ok((key, value)));
             }
         }
         self.ended = true;
+        if !BACK && let Some(mut dead) = self.dead.take() {
+            // All that there are.
+            let mut behind = std::mem::take(&mut dead.last);
+            behind.push(0);
+            self.pass(&dead, &behind);
+        }
         None
+    }
+
+    /// Notes that there were these dead keys before the first live one, which is this.
+    #[inline]
+    fn pass(&self, dead: &Dead, first: &[u8]) {
+        if dead.count >= front::MANY {
+            self.tiers.remember_front(self.guard, self.table, first);
+        }
     }
 
     /// Looks up the next keys of an end; `false` if there are none.
@@ -134,7 +171,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
         if !self.view.is_one() {
             return self.look_in_all::<BACK>();
         }
-        let Scan { tiers, guard, table, at, now, from, to, front, back, found, noted, view, .. } = self;
+        let Scan { tiers, guard, table, at, now, from, to, front, back, found, noted, view, dead, .. } = self;
         let (tiers, guard, versions) = (*tiers, *guard, &view.active.versions);
         let prefetch = |reference| {
             let place = tiers.log.heap().resolve(reference);
@@ -153,7 +190,8 @@ impl<'g, I: InOrder> Scan<'g, I> {
             Ok(Some(record)) if !is_deleted(&record, version.number) => {
                 found.push_back(Ok((record.key.into(), record.value.into())));
             }
-            Ok(_) => {}
+            Ok(_) if BACK || dead.is_none() => {}
+            Ok(_) => dead.iter_mut().for_each(|dead| dead.note(key)),
             Err(error) => found.push_back(Err(error)),
         };
         let has_more = if BACK {
@@ -165,6 +203,22 @@ impl<'g, I: InOrder> Scan<'g, I> {
         };
         *noted = look.noted;
         Ok(has_more)
+    }
+}
+
+/// Keys of which none is live.
+#[derive(Default)]
+struct Dead {
+    count: usize,
+    last: Vec<u8>,
+}
+
+impl Dead {
+    #[cold]
+    fn note(&mut self, key: &[u8]) {
+        self.count += 1;
+        self.last.clear();
+        self.last.extend_from_slice(key);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tables of a pool, each with an index of its own.
 
 use super::Tiers;
+use super::front::Front;
 use super::ranges::Ranges;
 use super::view::{Layer, View, Views};
 use crate::types::error::Error;
@@ -27,6 +28,7 @@ pub(super) struct Table<I: InOrder> {
     pub(super) changing: SpinLock<()>,
     /// Range tombstones whose keys are not swept.
     pub(super) ranges: Ranges,
+    pub(super) front: Front,
     is_dropped: AtomicBool,
 }
 
@@ -127,6 +129,7 @@ impl<I: InOrder> Tables<I> {
             views: Views::new(first, &self.epochs.register().pin()),
             changing: SpinLock::default(),
             ranges: Ranges::default(),
+            front: Front::default(),
             is_dropped: AtomicBool::new(false),
         })
     }

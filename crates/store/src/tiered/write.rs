@@ -267,7 +267,11 @@ impl<I: InOrder> Tiers<I> {
                     continue;
                 }
                 let at = (guard, Key { bytes: key, hash: 0 }, near);
-                let new = Version::new(sequence, record.reference, record.kind == Kind::Tombstone);
+                let is_tombstone = record.kind == Kind::Tombstone;
+                if !is_tombstone {
+                    table.front.note_put(key);
+                }
+                let new = Version::new(sequence, record.reference, is_tombstone);
                 // A damaged record may tell any number.
                 let number_of = |reference| self.told_number(guard, reference).min(sequence - 1);
                 let superseded = layer.versions.insert(at, new, horizon, retired, number_of);

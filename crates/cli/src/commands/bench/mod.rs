@@ -2,6 +2,7 @@
 
 pub mod ops;
 mod place;
+pub mod queue;
 pub mod settings;
 pub mod ycsb;
 
@@ -13,6 +14,7 @@ Examples:
   quipu bench ycsb a b c d f
   quipu bench ops --records 5M --value-size 200 --roofline
   quipu bench ops --medium file --pool /mnt/ssd/bench.pool --threads 2
+  quipu bench queue --design flatstore-m,xp                 # put at the end, take from the front
   quipu bench ops --medium sim                              # exact costs in place of times
   quipu bench ops --roofline --plot ops.svg                 # a picture beside the table
   quipu bench ops --design viper --set offset-map=pm        # a setting of the design";
@@ -36,6 +38,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Benchmark {
     Ops(ops::Args),
+    Queue(queue::Args),
     Ycsb(ycsb::Args),
 }
 
@@ -44,6 +47,7 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         match self.benchmark {
             Benchmark::Ops(args) => args.run(),
+            Benchmark::Queue(args) => args.run(),
             Benchmark::Ycsb(args) => args.run(),
         }
     }

@@ -8,7 +8,7 @@ mod steady;
 mod util;
 
 use clap::Subcommand;
-use quipu_cli::bench::{FIELDS, ops, ycsb};
+use quipu_cli::bench::{FIELDS, ops, queue, ycsb};
 use quipu_cli::failure::{Failure, Outcome};
 
 const EXAMPLES: &str = "\
@@ -20,7 +20,7 @@ Examples:
   quipu-lab bench ring --threads 2 --batch 1,50                 # order without an index
   quipu-lab bench paper viper --figure 6,10                     # a paper's evaluation beside ours
   quipu-lab bench paper xp --figure 14,16                       # memtables and the ring of another
-  quipu-lab bench ycsb a b c d f                                # as in quipu bench, and ops too";
+  quipu-lab bench ycsb a b c d f                                # as in quipu bench, and ops and queue too";
 
 /// Measure the store and its mechanisms, checking every value that is read.
 #[derive(clap::Args)]
@@ -33,6 +33,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Benchmark {
     Ops(ops::Args),
+    Queue(queue::Args),
     Ycsb(ycsb::Args),
     Steady(steady::Args),
     Util(util::Args),
@@ -47,6 +48,7 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         match self.benchmark {
             Benchmark::Ops(args) => args.run(),
+            Benchmark::Queue(args) => args.run(),
             Benchmark::Ycsb(args) => args.run(),
             Benchmark::Steady(args) => args.run(),
             Benchmark::Util(args) => args.run(),
