@@ -4,8 +4,8 @@
 //! A leaf without keys, or with four times the slots of its keys, is *sparse*. The writer that has made it
 //! so gives its lock back and builds it anew with fewer slots, together with a neighbour below the same
 //! parent if both have few keys. Where that leaves a parent with one child, the child takes its place. An
-//! empty leaf stays where its neighbours are inner nodes, or have many keys. So a walk meets one between two
-//! others at most, and its memory is that of a few slots.
+//! empty leaf stays where its neighbours are inner nodes, or have many keys. Its memory is that of a few
+//! slots. The inner node stays too: each run of keys that lie below all others leaves one behind.
 //!
 //! *Locks.* The leaf and then its parent are locked, upwards as `grow` does, so nobody else replaces a child
 //! of the parent. The neighbour is below the parent: a thread that has its lock may wait for the parent's.
@@ -54,8 +54,10 @@ impl Leaf {
 
     /// Whether another form is due, since keys have gone.
     pub(super) fn is_sparse(&self) -> bool {
-        let n = self.len();
-        n == 0 || 4 * n < self.slots.len() && self.can_shrink()
+        match self.len() {
+            0 => self.is_asked(),
+            n => 4 * n < self.slots.len() && self.can_shrink(),
+        }
     }
 }
 
@@ -133,6 +135,9 @@ impl Tree {
                 self.end_contraction(guard, parent, &numbers, &mut left);
             }
             Neighbour::None | Neighbour::Busy => {
+                if matches!(neighbour, Neighbour::None) {
+                    leaf.note_vain();
+                }
                 leaf.version.unlock();
                 parent.unlock();
                 return if matches!(neighbour, Neighbour::Busy) { Contracted::Busy } else { Contracted::Not };

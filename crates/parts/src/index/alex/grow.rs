@@ -65,10 +65,11 @@ impl Tree {
         let has_room = slots <= most && n < most * 3 / 4;
         let (parent, mut left) = (self.parent_of(guard, node, first), Vec::new());
         // A leaf that costs more than it was to cost is not built again as it was. It gets a list; with a
-        // list, it is cut, unless many of its slots are gaps of keys that have gone.
+        // list, it is cut. So is one that costs what it was to cost, and that is too much. But gaps of many
+        // keys that have gone are room enough.
         let (is_as_built, is_sorted) = (leaf.is_as_built(), leaf.is_sorted());
         let form = if is_as_built && !is_sorted { Form::Cheapest } else { Form::Sorted };
-        let can_stay = is_as_built || !is_sorted || leaf.is_thin();
+        let can_stay = leaf.is_thin() || if is_as_built { !leaf.is_costly() } else { !is_sorted };
         let parent = if has_room && (n < size.builder.small() || can_stay) {
             let larger = size.builder.leaf(&leaf.take_all(), leaf.range.clone(), slots, (room, form));
             self.put_in_place(&parent, node, first, counted(Box::new(Node::Leaf(larger)), size));

@@ -1,10 +1,9 @@
 //! c-ALEX in DRAM: a learned index that keeps keys in order, and that many threads use at once.
 //!
-//! A B+-tree searches each of its nodes. A learned index computes: a linear model tells where in a large
-//! array a key most likely stands, and a search around that place finds it. ALEX (Ding et al., SIGMOD'20)
-//! has arrays with gaps, so that most insertions move nothing, and models that are learned anew when a leaf
-//! grows. NStore (TC'24, section IV) uses the variant of Wongkham et al. (VLDB'22) with a lock for each
-//! leaf, and readers without locks.
+//! A linear model tells where in a large array a key most likely stands, and a search around that place finds
+//! it. ALEX (Ding et al., SIGMOD'20) has arrays with gaps, so that most insertions move nothing, and models
+//! that are learned anew when a leaf grows. NStore (TC'24, section IV) uses the variant of Wongkham et al.
+//! (VLDB'22) with a lock for each leaf, and readers without locks.
 //!
 //! ```text
 //! inner node | equal shares of a range, or sorted slices | children; neighbours may be one child |
@@ -27,9 +26,8 @@
 //!
 //! *Depth.* A leaf of any keys has up to some twenty thousand of them. So 120,000 keys of every set of the
 //! tests have depth 2, or 3 where keys rise, also decimal numbers and fractal sets. An inner node of equal
-//! shares has 32 children for each of its leaves at most. Where keys need more of them to be told apart, a
-//! full leaf becomes an inner node of four leaves or more. So at worst the height grows by one for four
-//! times the keys.
+//! shares has 32 children for each of its leaves at most; beyond that, a full leaf becomes an inner node. So
+//! the height grows by one for four times the keys, or for each run of keys below all before, and then stays.
 //!
 //! *Shrinking.* A leaf whose keys go becomes smaller, and neighbours with few keys become one (`contract`). A
 //! layer goes with its last key (`layer`).

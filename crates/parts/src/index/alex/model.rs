@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 /// small and its tree deep. Many lines keep leaves large and searches short there.
 ///
 /// Equal shares of slices cannot follow keys whose every part looks like the whole, such as decimal numbers
-/// in letters: a byte of them has ten values of 256, so most lines have no key, and few have nearly all.
+/// in letters. A byte of them has ten values of 256, so most lines have no key, and few have nearly all.
 /// There, the model is a list of some of the keys, as in a node of a B+-tree.
 #[derive(Debug, Default)]
 pub(super) struct Model {

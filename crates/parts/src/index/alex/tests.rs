@@ -197,6 +197,29 @@ fn decimal_numbers_do_not_build_leaves_in_vain() {
     assert!(splits < 300 && depth <= 3, "{splits} leaves were built anew, depth {depth}");
 }
 
+/// Where keys come nearly in order, gaps are soon used up near the end, and the leaf there is built anew
+/// after every hundred keys. So it must not be large.
+#[test]
+fn the_last_leaf_is_small_where_keys_come_nearly_in_order() {
+    const SAMPLES: u64 = 200;
+    let mut next = random(7);
+    for around in [10, 100, 1000] {
+        let (collector, alex) = (Collector::new(), Alex::new());
+        let participant = collector.register();
+        let mut sizes = 0;
+        for number in 0..SAMPLES * 1000 {
+            // Distinct, and out of order by so many.
+            let key = (number + next() % around) << 32 | number;
+            assert_eq!(put(&alex, &participant.pin(), key, number + 1), None);
+            if number % 1000 == 999 {
+                sizes += alex.tree.leaf(&participant.pin(), u64::MAX).1.len() as u64;
+            }
+        }
+        let (size, depth) = (sizes / SAMPLES, validate(&alex.tree).0);
+        assert!(size < 2000 && depth <= 3, "{around}: {size} keys in the last leaf, depth {depth}");
+    }
+}
+
 /// A queue: keys are put at the end, and taken from the front.
 #[test]
 fn a_queue_keeps_its_size_and_depth() {
