@@ -315,16 +315,9 @@ impl EngineClient for Client {
         &mut self,
         from: &[u8],
         count: usize,
-        mut each: impl FnMut(&[u8], &[u8]),
+        each: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, quipu::Error> {
-        let guard = self.pin();
-        let mut found = 0;
-        for pair in guard.range(Bound::Included(from), Bound::Unbounded)?.take(count) {
-            let (key, value) = pair?;
-            each(&key, &value);
-            found += 1;
-        }
-        Ok(found)
+        self.pin().scan(from, count, each)
     }
 
     #[inline]

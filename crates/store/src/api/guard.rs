@@ -1,7 +1,7 @@
 //! [`Guard`]: reads of a pinned store, in place where the design allows it.
 
 use crate::api::tables::Snapshot;
-use crate::engine::{Head, Pinned, Session};
+use crate::engine::{Head, Pinned, Session, Stretch, Wanted};
 use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::{Iter, KeyValue, Keys, Range};
@@ -124,7 +124,42 @@ impl Guard<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn range<'g>(&'g self, from: Bound<&'g [u8]>, to: Bound<&'g [u8]>) -> Result<Range<'g>, Error> {
-        self.ordered(from.map(Cow::Borrowed), to.map(Cow::Borrowed))
+        self.ordered(from.map(Cow::Borrowed), to.map(Cow::Borrowed), Wanted::ALL)
+    }
+
+    /// Calls `each` with up to `count` keys and their values, in order, from this key on, and returns how
+    /// many they were: fewer only at the end. As [`range`](Guard::range), for callers who know how many they
+    /// want: few records behind these are read.
+    ///
+    /// # Errors
+    /// As for [`range`](Guard::range). A damaged record ends the scan, behind the keys before it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # use quipu::{Design, Options, Store};
+    /// # let options = Options::new().design(Design::FLATSTORE_M).size(4 << 20);
+    /// # let store = Store::create(dir.path().join("p"), &options)?;
+    /// let mut client = store.client();
+    /// client.put_many(&[("cord", "1"), ("knot", "2"), ("llama", "3")])?;
+    /// let mut values = Vec::new();
+    /// let found = client.pin().scan(b"d", 10, |_key, value| values.extend_from_slice(value))?;
+    /// assert_eq!((found, &values[..]), (2, &b"23"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn scan(
+        &self,
+        from: &[u8],
+        count: usize,
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize, Error> {
+        let mut found = 0;
+        let from = Bound::Included(Cow::Borrowed(from));
+        for pair in self.ordered(from, Bound::Unbounded, Wanted(count))?.take(count) {
+            let (key, value) = pair?;
+            each(&key, &value);
+            found += 1;
+        }
+        Ok(found)
     }
 
     /// The keys that begin with these bytes, as [`range`](Guard::range) shows them; an empty prefix selects
@@ -148,7 +183,7 @@ impl Guard<'_> {
     /// ```
     pub fn prefix<'g>(&'g self, prefix: &'g [u8]) -> Result<Range<'g>, Error> {
         let end = end_of_prefix(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(Cow::Owned(end)));
-        self.ordered(Bound::Included(Cow::Borrowed(prefix)), end)
+        self.ordered(Bound::Included(Cow::Borrowed(prefix)), end, Wanted::ALL)
     }
 
     /// The lowest key with its value.
@@ -170,7 +205,7 @@ impl Guard<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn first(&self) -> Result<Option<KeyValue<'_>>, Error> {
-        self.range(Bound::Unbounded, Bound::Unbounded)?.next().transpose()
+        self.ordered(Bound::Unbounded, Bound::Unbounded, Wanted(1))?.next().transpose()
     }
 
     /// The highest key with its value; see [`first`](Guard::first).
@@ -178,7 +213,7 @@ impl Guard<'_> {
     /// # Errors
     /// As for [`range`](Guard::range).
     pub fn last(&self) -> Result<Option<KeyValue<'_>>, Error> {
-        self.range(Bound::Unbounded, Bound::Unbounded)?.next_back().transpose()
+        self.ordered(Bound::Unbounded, Bound::Unbounded, Wanted(1))?.next_back().transpose()
     }
 
     fn head(&self, key: &[u8]) -> Result<Option<Head>, Error> {
@@ -189,9 +224,10 @@ impl Guard<'_> {
         &'g self,
         from: Bound<Cow<'g, [u8]>>,
         to: Bound<Cow<'g, [u8]>>,
+        wanted: Wanted,
     ) -> Result<Range<'g>, Error> {
         self.scans();
-        Ok(Range::new(self.session.range(&self.pinned, from, to)?))
+        Ok(Range::new(self.session.range(&self.pinned, Stretch { from, to, wanted })?))
     }
 
     fn scans(&self) {

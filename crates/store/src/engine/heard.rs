@@ -4,7 +4,7 @@
 //! call begins, by its thread, and may answer it in place of the store. It is told the answer when the call
 //! has ended. Programs that use a store have none of this: there is no listener, and no such engine.
 
-use super::{Decide, Decision, Engine, Head, InForce, InPlace, Pinned, Session};
+use super::{Decide, Decision, Engine, Head, InForce, InPlace, Pinned, Session, Stretch};
 use crate::background::Job;
 use crate::engine::common::Common;
 use crate::types::batch::WriteBatch;
@@ -381,13 +381,12 @@ impl Session for HeardSession {
     fn range<'g>(
         &'g self,
         pinned: &'g Pinned<'g>,
-        from: Bound<Cow<'g, [u8]>>,
-        to: Bound<Cow<'g, [u8]>>,
+        stretch: Stretch<'g>,
     ) -> Result<Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>, Error> {
-        let (first, last) = (bound(&from), bound(&to));
+        let (first, last) = (bound(&stretch.from), bound(&stretch.to));
         let table = self.table.as_deref();
         let call = Call { name: "range", table, items: &[(&first, None), (&last, None)], takes_room: false };
-        self.heard.hear(&call, || self.inner().range(pinned, from, to), done)
+        self.heard.hear(&call, || self.inner().range(pinned, stretch), done)
     }
 }
 

@@ -341,10 +341,38 @@ pub(crate) trait Session: Send + Any {
     fn range<'g>(
         &'g self,
         _pinned: &'g Pinned<'g>,
-        _from: Bound<Cow<'g, [u8]>>,
-        _to: Bound<Cow<'g, [u8]>>,
+        _stretch: Stretch<'g>,
     ) -> Result<Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>, Error> {
         Err(Error::Unsupported { what: "range scans" })
+    }
+}
+
+/// The keys that a walk in order is asked for.
+pub(crate) struct Stretch<'g> {
+    pub(crate) from: Bound<Cow<'g, [u8]>>,
+    pub(crate) to: Bound<Cow<'g, [u8]>>,
+    pub(crate) wanted: Wanted,
+}
+
+/// How many keys the caller of a walk wants, as far as it knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted(pub(crate) usize);
+
+impl Wanted {
+    /// Nobody knows.
+    pub(crate) const ALL: Wanted = Wanted(usize::MAX);
+
+    /// How many keys to look up together now: none that is not wanted, and so many, or half as many more if
+    /// none is left then. Some may turn out to be absent, so a walk may want more in the end.
+    #[inline]
+    pub(crate) fn at_once(&mut self, many: usize) -> usize {
+        let count = match self.0 {
+            0 => many,
+            left if left <= many + many / 2 => left,
+            _ => many,
+        };
+        self.0 = self.0.saturating_sub(count);
+        count
     }
 }
 

@@ -5,7 +5,7 @@ use super::expiry::Successors;
 use super::read::Bare;
 use super::scan::Ordered;
 use super::{Core, Points};
-use crate::engine::{self, Decide, Engine, Head, Pinned, Removal};
+use crate::engine::{self, Decide, Engine, Head, Pinned, Removal, Stretch};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
@@ -16,7 +16,6 @@ use quipu_parts::epoch::{Guard, Participant};
 use quipu_parts::index::BothWays;
 use quipu_parts::record::Content;
 use std::borrow::Cow;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// The ordered walk of a store whose index keeps an order.
@@ -24,8 +23,7 @@ pub(crate) type RangeOf<I> = for<'g> fn(
     &'g Core<I>,
     &'g dyn Successors<I>,
     &'g Pinned<'g>,
-    Bound<Cow<'g, [u8]>>,
-    Bound<Cow<'g, [u8]>>,
+    Stretch<'g>,
 ) -> Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>;
 
 /// The ordered walk for any such index.
@@ -33,10 +31,9 @@ pub(crate) fn range_of<'g, I: BothWays>(
     core: &'g Core<I>,
     successors: &'g dyn Successors<I>,
     pinned: &'g Pinned<'g>,
-    from: Bound<Cow<'g, [u8]>>,
-    to: Bound<Cow<'g, [u8]>>,
+    stretch: Stretch<'g>,
 ) -> Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g> {
-    Box::new(Ordered::new((core, successors), pinned.to_read(), from, to))
+    Box::new(Ordered::new((core, successors), pinned.to_read(), stretch))
 }
 
 /// A walk whose reads are [these](Points), as its clients use it.
@@ -245,13 +242,12 @@ impl<W: Walk> engine::Session for Client<W> {
     fn range<'g>(
         &'g self,
         pinned: &'g Pinned<'g>,
-        from: Bound<Cow<'g, [u8]>>,
-        to: Bound<Cow<'g, [u8]>>,
+        stretch: Stretch<'g>,
     ) -> Result<Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>, Error> {
         let Some(range) = self.walk.core().in_order else {
             return Err(Error::Unsupported { what: "range scans" });
         };
         self.walk.settle_known(pinned.to_read())?;
-        Ok(range(self.walk.core(), &*self.walk, pinned, from, to))
+        Ok(range(self.walk.core(), &*self.walk, pinned, stretch))
     }
 }

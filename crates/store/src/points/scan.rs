@@ -3,6 +3,7 @@
 use super::Core;
 use super::expiry::Successors;
 use super::near::{self, Copied};
+use crate::engine::{Stretch, Wanted};
 use crate::types::error::Error;
 use crate::types::iter::{KeyValue, Pair};
 use crate::walk::bounds::{is_above, is_below};
@@ -33,6 +34,7 @@ pub(super) struct Ordered<'g, I: BothWays> {
     /// their keys prove nothing.
     damaged: Vec<u64>,
     ended: bool,
+    wanted: Wanted,
     /// Whether records are neither proved nor copied from afar.
     is_straight: bool,
 }
@@ -43,8 +45,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
     pub(super) fn new(
         (core, successors): (&'g Core<I>, &'g dyn Successors<I>),
         guard: &'g Guard<'g>,
-        from: Bound<Cow<'g, [u8]>>,
-        to: Bound<Cow<'g, [u8]>>,
+        Stretch { from, to, wanted }: Stretch<'g>,
     ) -> Ordered<'g, I> {
         Ordered {
             core,
@@ -58,6 +59,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             told_copies: [None, None],
             damaged: Vec::new(),
             ended: false,
+            wanted,
             is_straight: !core.verifies && core.readers.is_none(),
         }
     }
@@ -184,7 +186,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
 
     #[inline]
     fn front_word(&mut self) -> Result<Option<u64>, Error> {
-        let Ordered { core, guard, from, .. } = self;
+        let Ordered { core, guard, from, wanted, .. } = self;
         let walk = self.front.get_or_insert_with(|| {
             let start = match from {
                 Bound::Included(key) | Bound::Excluded(key) => key,
@@ -192,18 +194,18 @@ impl<'g, I: BothWays> Ordered<'g, I> {
             };
             Walk::new(core.index.scan_from(start))
         });
-        walk.next(core, |scan, count, words| {
+        walk.next(core, wanted, |scan, count, words| {
             core.index.next_words(guard, scan, count, |word| words.push(word))
         })
     }
 
     #[inline]
     fn back_word(&mut self) -> Result<Option<u64>, Error> {
-        let Ordered { core, guard, to, .. } = self;
+        let Ordered { core, guard, to, wanted, .. } = self;
         let walk = self
             .back
             .get_or_insert_with(|| Walk::new(core.index.scan_back_from(to.as_ref().map(|key| &**key))));
-        walk.next(core, |scan, count, words| {
+        walk.next(core, wanted, |scan, count, words| {
             core.index.prev_words(guard, scan, count, |word| words.push(word))
         })
     }
@@ -236,7 +238,7 @@ struct Walk<S> {
 
 impl<S> Walk<S> {
     fn new(scan: S) -> Walk<S> {
-        Walk { scan, words: Vec::with_capacity(AT_ONCE), copies: Vec::new(), next: 0, end: 0 }
+        Walk { scan, words: Vec::with_capacity(AT_ONCE + AT_ONCE / 2), copies: Vec::new(), next: 0, end: 0 }
     }
 
     /// The word of the next key; `more` adds so many words, or reports that there are none.
@@ -244,14 +246,15 @@ impl<S> Walk<S> {
     fn next<I: Index>(
         &mut self,
         core: &Core<I>,
+        wanted: &mut Wanted,
         more: impl Fn(&mut S, usize, &mut Vec<u64>) -> Result<bool, IndexError>,
     ) -> Result<Option<u64>, Error> {
         while self.next == self.end {
             let hands_over = core.readers.is_some();
-            let count = if hands_over { near::after(self.words.len()) } else { AT_ONCE };
+            let most = if hands_over { near::after(self.words.len()) } else { AT_ONCE };
             self.words.drain(..self.end);
             (self.next, self.end) = (0, 0);
-            if self.words.is_empty() && !more(&mut self.scan, count, &mut self.words)? {
+            if self.words.is_empty() && !more(&mut self.scan, wanted.at_once(most), &mut self.words)? {
                 return Ok(None);
             }
             self.end = self.words.len();
