@@ -491,10 +491,8 @@ mod tests {
     #[test]
     fn twins_have_names_and_texts() {
         assert_eq!(Twin::FreedInDramOnly.name(), "freed-in-dram-only");
-        assert_eq!(
-            Twin::NotEnded.text(),
-            "Recovery leaves memtables open, and chunks that were cut off come back."
-        );
+        let text = "Recovery leaves memtables open, and chunks that were cut off come back.";
+        assert_eq!(Twin::NotEnded.text(), text);
         for twin in Twin::ALL {
             assert!(twin.text().ends_with('.') && !twin.text().contains("  "), "{twin:?}: {:?}", twin.text());
         }

@@ -2,7 +2,7 @@
 
 use super::Tiers;
 use super::scan::Scan;
-use crate::engine::NOW;
+use crate::engine::{NOW, Stretch, Wanted};
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
 use crate::walk::proof::damage_of_space;
@@ -114,7 +114,8 @@ pub(super) fn check<I: InOrder>(
             true => values,
             // A key may be in several places.
             false => {
-                let scan = Scan::new(tiers, (&guard, NOW), table, Bound::Unbounded, Bound::Unbounded)?;
+                let all = Stretch { from: Bound::Unbounded, to: Bound::Unbounded, wanted: Wanted::ALL };
+                let scan = Scan::new(tiers, (&guard, NOW), table, all)?;
                 let mut found = 0;
                 for record in scan {
                     match record {

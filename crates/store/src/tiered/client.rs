@@ -4,7 +4,7 @@ use super::read::Found;
 use super::scan::Scan;
 use super::table::Table;
 use super::{Session as Own, Tiers};
-use crate::engine::{self, Decide, Engine, Head, InPlace, NOW, Pinned, Removal};
+use crate::engine::{self, Decide, Engine, Head, InPlace, NOW, Pinned, Removal, Stretch, Wanted};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
@@ -136,26 +136,21 @@ impl<I: InOrder + Imaged + 'static> engine::Session for TieredClient<I> {
     }
 
     fn pairs<'g>(&'g self, pinned: &'g Pinned<'g>) -> Result<Box<dyn Iterator<Item = Pair<'g>> + 'g>, Error> {
-        Ok(Box::new(self.scan(pinned, Bound::Unbounded, Bound::Unbounded)?))
+        let all = Stretch { from: Bound::Unbounded, to: Bound::Unbounded, wanted: Wanted::ALL };
+        Ok(Box::new(self.scan(pinned, all)?))
     }
 
     fn range<'g>(
         &'g self,
         pinned: &'g Pinned<'g>,
-        from: Bound<Cow<'g, [u8]>>,
-        to: Bound<Cow<'g, [u8]>>,
+        stretch: Stretch<'g>,
     ) -> Result<Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>, Error> {
-        Ok(Box::new(self.scan(pinned, from, to)?))
+        Ok(Box::new(self.scan(pinned, stretch)?))
     }
 }
 
 impl<I: InOrder> TieredClient<I> {
-    fn scan<'g>(
-        &'g self,
-        pinned: &'g Pinned<'g>,
-        from: Bound<Cow<'g, [u8]>>,
-        to: Bound<Cow<'g, [u8]>>,
-    ) -> Result<Scan<'g, I>, Error> {
-        Scan::new(&self.tiers, (pinned.to_read(), pinned.at), &self.own.table, from, to)
+    fn scan<'g>(&'g self, pinned: &'g Pinned<'g>, stretch: Stretch<'g>) -> Result<Scan<'g, I>, Error> {
+        Scan::new(&self.tiers, (pinned.to_read(), pinned.at), &self.own.table, stretch)
     }
 }

@@ -37,11 +37,9 @@ const AT_ONCE: usize = 64;
 const BATCHES: usize = 16;
 
 impl<I: InOrder> Tiers<I> {
-    /// Calls the cleaner, since the memtable before a new one ends soon. Puts the layer of the new one on top
-    /// of those of its table: nothing has a place in it yet.
+    /// Puts the layer of a new memtable on top of those of its table. Nothing has a place in it yet.
     pub(super) fn begin_layer(&self, guard: &Guard<'_>, table: &Table<I>, memtable: u64) {
         if self.merging == Merging::Direct {
-            self.common.bell.ring();
             return;
         }
         let layer = Layer::new(memtable - 1, (self.tables.index)(), &self.common.epochs);

@@ -20,7 +20,7 @@
 //!
 //! The work goes in steps, so that a writer who needs room waits for no more than one.
 
-use super::choose::{Candidate, Worth, choose};
+use super::choose::{Candidate, Demand, choose};
 use super::ranges::Sweep;
 use super::table::Table;
 use super::view::View;
@@ -68,6 +68,8 @@ pub(super) struct Rewriter {
     pub(super) delays_sweep: AtomicBool,
     /// Whether snapshots keep tombstones of a memtable that is the oldest of its table.
     keeps_tombstones: AtomicBool,
+    /// Whether a memtable has ended since the cleaner has looked for tombstones to let go.
+    pub(super) has_ended: AtomicBool,
     /// Free zones at which a writer found nothing to rewrite; `u64::MAX` if it found something.
     pub(super) nothing_at: AtomicU64,
     moved_bytes: AtomicU64,
@@ -113,14 +115,6 @@ struct Victim {
     was_held: bool,
 }
 
-/// The memtables that a step may look for.
-#[derive(Clone)]
-pub(super) struct Demand {
-    pub(super) worth: Worth,
-    /// The numbers of memtables.
-    pub(super) numbers: Range<u64>,
-}
-
 /// The work of a rewriter since open.
 pub(super) struct Done {
     pub(super) bytes: u64,
@@ -142,6 +136,7 @@ impl Rewriter {
             held: held_count,
             delays_sweep: AtomicBool::new(false),
             keeps_tombstones: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
             nothing_at: AtomicU64::new(u64::MAX),
             moved_bytes: AtomicU64::new(0),
             moved_records: AtomicU64::new(0),
@@ -322,7 +317,7 @@ impl<I: InOrder> Tiers<I> {
             })
             .collect();
         self.rewriter.keeps_tombstones.store(keeps_tombstones, Ordering::Release);
-        let Some(chosen) = choose(&candidates, demand.worth, demand.numbers.clone()) else { return Ok(None) };
+        let Some(chosen) = choose(&candidates, demand) else { return Ok(None) };
         // The run begins, durably, before anything changes: the memtable may be released without a copy.
         self.log.heap().clock().begin(self.log.heap().space());
         self.victim(memtables[chosen.at].clone(), false).map(Some)
@@ -358,8 +353,8 @@ impl<I: InOrder> Tiers<I> {
         let rest = capacity.saturating_sub(u64::from(end) * LINE);
         let long = (zone_size / 4 + 2 * LINE).max(2 * held.bytes_of(1));
         let rest = if rest > long { rest } else { 0 };
-        let (gain, tombstones) = (gone + rest, hides_nothing);
-        Some(Candidate { at, number: memtable.number(), capacity, gain, tombstones, copies: stays })
+        let (number, table, tombstones) = (memtable.number(), memtable.subtable(), held.tombstones);
+        Some(Candidate { at, number, capacity, gain: gone + rest, table, is_oldest, tombstones })
     }
 
     /// Whether nothing of its table is older, in memory or on the levels.
@@ -477,7 +472,8 @@ impl<I: InOrder> Tiers<I> {
     fn move_item(&self, guard: &Guard<'_>, table: &Arc<Table<I>>, writer: &mut Writer) -> Result<(), Error> {
         let last = self.write(guard, (&[table], Near::default()), writer, (Purpose::Move, None))?;
         writer.item.clear();
-        Ok(self.log.wait(last)?)
+        self.log.wait(last)?;
+        Ok(())
     }
 
     /// Purges the versions of a key whose stripe is held; see [`Versions::tidy`].

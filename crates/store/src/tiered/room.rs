@@ -1,8 +1,7 @@
 //! Room for writes: the pace of rewriting and of dumps, for writers that find little room or none, and on
 //! request.
 
-use super::choose::Worth;
-use super::rewrite::Demand;
+use super::choose::{Demand, Worth};
 use super::write::Purpose;
 use super::{Session, Tiers, Writer};
 use crate::background::Progress;
@@ -378,13 +377,31 @@ impl<I: InOrder> Tiers<I> {
             if self.merge_some()? || self.sweep_step(&mut self.rewriter.worker())? {
                 return Ok(Step::Taken);
             }
-            let ahead = if is_due() { Worth::Part(self.least_ahead()) } else { Worth::Tombstones };
-            self.rewrite_some(&Demand { worth: ahead, numbers: 0..u64::MAX })
+            if is_due() {
+                return self.rewrite_some(&self.demand(self.least_ahead()));
+            }
+            self.let_tombstones_go()
         });
         match progress {
-            Progress::Enough if !self.gone.forget() => Progress::Stuck,
+            // Nobody calls when the last reader leaves.
+            Progress::Enough if self.rewriter.waits() || !self.gone.forget() => Progress::Stuck,
             progress => progress,
         }
+    }
+
+    /// A step towards the oldest memtables of tables with tombstones, if a memtable has ended since there was
+    /// none: a handle that changes nothing leaves the pool as it is.
+    fn let_tombstones_go(&self) -> Result<Step, Error> {
+        let has_ended = &self.rewriter.has_ended;
+        if !has_ended.swap(false, Ordering::Acquire) {
+            return Ok(Step::Nothing);
+        }
+        let stepped = self.rewrite_some(&Demand { worth: Worth::Tombstones, numbers: 0..u64::MAX });
+        if !matches!(stepped, Ok(Step::Nothing)) || self.rewriter.waits() {
+            // The next one is the oldest once this has gone.
+            has_ended.store(true, Ordering::Release);
+        }
+        stepped
     }
 
     /// Rewrites every memtable of now that gives anything back. Returns the zones freed, and the bytes

@@ -3,13 +3,13 @@
 //! As long as a table has one layer and no levels, its keys are looked up here. Otherwise
 //! [`merge`](super::merge) finds them.
 
-use super::front;
+use super::front::{self, Moment};
 use super::merge::{Merge, Sight};
 use super::table::Table;
 use super::view::View;
 use super::{Session, Tiers};
 use crate::engine::holder;
-use crate::engine::{NOW, Removal};
+use crate::engine::{NOW, Removal, Stretch, Wanted};
 use crate::types::error::{Error, damaged_at};
 use crate::types::iter::Pair;
 use crate::walk::bounds::{is_above, is_below};
@@ -53,6 +53,7 @@ pub(super) struct Scan<'g, I: InOrder> {
     ended: bool,
     /// Dead keys from the beginning of the table on, while it has found no live one there.
     dead: Option<Dead>,
+    wanted: Wanted,
     /// For the keys that are looked up together.
     noted: Noted,
 }
@@ -63,8 +64,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
         tiers: &'g Tiers<I>,
         (guard, at): (&'g Guard<'g>, u64),
         table: &'g Table<I>,
-        from: Bound<Cow<'g, [u8]>>,
-        to: Bound<Cow<'g, [u8]>>,
+        Stretch { from, to, wanted }: Stretch<'g>,
     ) -> Result<Scan<'g, I>, Error> {
         let early = twin!(ViewTakenEarly).then(|| table.view(guard));
         between_looks();
@@ -82,7 +82,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
             Bound::Included(key) | Bound::Excluded(key) => key.is_empty(),
         };
         let dead = is_whole.then(Dead::default);
-        let from = table.front.from(from, at);
+        let from = table.front.from(from, Moment { number: at, time: now });
         Ok(Scan {
             tiers,
             guard,
@@ -100,13 +100,14 @@ impl<'g, I: InOrder> Scan<'g, I> {
             told: [None, None],
             ended: false,
             dead,
+            wanted,
             noted: Noted::default(),
         })
     }
 
-    /// The number of the state.
-    pub(super) fn number(&self) -> u64 {
-        self.at
+    /// The state that it shows.
+    pub(super) fn moment(&self) -> Moment {
+        Moment { number: self.at, time: self.now }
     }
 
     /// Lets the first live key be no [front](super::front).
@@ -171,6 +172,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
         if !self.view.is_one() {
             return self.look_in_all::<BACK>();
         }
+        let limit = self.wanted.at_once(AT_ONCE);
         let Scan { tiers, guard, table, at, now, from, to, front, back, found, noted, view, dead, .. } = self;
         let (tiers, guard, versions) = (*tiers, *guard, &view.active.versions);
         let prefetch = |reference| {
@@ -179,7 +181,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
             tiers.region().prefetch(place + LINE);
         };
         let number_of = |reference| tiers.number_of(guard, reference);
-        let mut look = Look { limit: AT_ONCE, up_to: *at, prefetch, number_of, noted: std::mem::take(noted) };
+        let mut look = Look { limit, up_to: *at, prefetch, number_of, noted: std::mem::take(noted) };
         let found = &mut found[usize::from(BACK)];
         let is_deleted = |record: &RecordFound<'_>, number: u64| {
             between_looks();
@@ -190,7 +192,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
             Ok(Some(record)) if !is_deleted(&record, version.number) => {
                 found.push_back(Ok((record.key.into(), record.value.into())));
             }
-            Ok(_) if BACK || dead.is_none() => {}
+            Ok(_) if BACK || dead.is_none() || !found.is_empty() => {}
             Ok(_) => dead.iter_mut().for_each(|dead| dead.note(key)),
             Err(error) => found.push_back(Err(error)),
         };
@@ -234,6 +236,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
     /// As [`look`](Scan::look), in all layers and on the levels.
     #[inline(never)]
     fn look_in_all<const BACK: bool>(&mut self) -> Result<bool, Error> {
+        let limit = self.wanted.at_once(AT_ONCE);
         let Scan { tiers, guard, table, view, at, now, .. } = *self;
         let (merge, found) = (&mut self.merges[usize::from(BACK)], &mut self.found[usize::from(BACK)]);
         let is_mixed = twin!(LevelsOfAnotherView);
@@ -242,7 +245,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
             true => Merge::back_from(places, self.to.as_ref().map(|key| &**key), at),
             false => Merge::from(places, first_of(&self.from), at),
         });
-        merge.find::<BACK>(&Sight { tiers, guard, table, at, now }, AT_ONCE, found)?;
+        merge.find::<BACK>(&Sight { tiers, guard, table, at, now }, limit, found)?;
         Ok(!found.is_empty())
     }
 }
@@ -275,7 +278,8 @@ impl<I: InOrder> Tiers<I> {
                 let guard = session.participant.pin_to_read();
                 let start =
                     if from.is_empty() { Bound::Unbounded } else { Bound::Excluded((&from[..]).into()) };
-                let scan = Scan::new(self, (&guard, NOW), &session.table, start, Bound::Unbounded)?;
+                let stretch = Stretch { from: start, to: Bound::Unbounded, wanted: Wanted::ALL };
+                let scan = Scan::new(self, (&guard, NOW), &session.table, stretch)?;
                 for pair in scan.take(AT_ONCE) {
                     match pair {
                         Ok((key, _)) => keys.push(key.into_owned()),

@@ -20,6 +20,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::ptr::from_ref;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Why an item is written: how many zones it leaves free depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,7 +298,11 @@ impl<I: InOrder> Tiers<I> {
     /// Waits until a write is visible, and so all before it are.
     #[inline]
     pub(super) fn acknowledge(&self, last: u64) -> Result<(), Error> {
-        if twin!(AcknowledgedEarly) { Ok(()) } else { Ok(self.log.wait(last)?) }
+        if !twin!(AcknowledgedEarly) && self.log.wait(last)? {
+            self.rewriter.has_ended.store(true, Ordering::Release);
+            self.common.bell.ring_now();
+        }
+        Ok(())
     }
 
     /// Notes that a version is superseded.

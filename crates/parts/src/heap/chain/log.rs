@@ -279,18 +279,17 @@ impl ChainLog {
         Ok(())
     }
 
-    /// Waits until a number is visible. Ends memtables that are full, once all of them is visible.
+    /// Waits until a number is visible. Ends memtables that are full, once all of them is visible, and tells
+    /// whether there was one.
     ///
     /// # Errors
     /// If the ring is poisoned before.
     #[inline]
-    pub fn wait(&self, number: u64) -> Result<(), Poisoned> {
+    pub fn wait(&self, number: u64) -> Result<bool, Poisoned> {
         self.ring.wait(number)?;
         let is_due = self.full.try_lock().is_some_and(|full| !full.is_empty());
-        if let Some(alone) = is_due.then(|| self.ending.try_lock()).flatten() {
-            self.end_visible(&alone);
-        }
-        Ok(())
+        let alone = is_due.then(|| self.ending.try_lock()).flatten();
+        Ok(alone.is_some_and(|alone| self.end_visible(&alone)))
     }
 
     /// Ends the memtables that are full and visible, which another thread may have left.
@@ -299,18 +298,19 @@ impl ChainLog {
     }
 
     #[cold]
-    fn end_visible(&self, _alone: &SpinGuard<'_, ()>) {
+    fn end_visible(&self, _alone: &SpinGuard<'_, ()>) -> bool {
         let visible = if twin!(EndedUnseen) { u64::MAX } else { self.visible() };
         let is_ripe = |full: &&Full| full.last <= visible;
         let ripe: Vec<Full> = self.full.lock().iter().filter(is_ripe).cloned().collect();
         if ripe.is_empty() {
-            return;
+            return false;
         }
         ripe.iter().for_each(|full| self.heap.mark_end(&full.memtable, full.end, full.last));
         self.heap.region().fence();
         let has_ended = |full: &Full| ripe.iter().any(|other| Arc::ptr_eq(&other.memtable, &full.memtable));
         self.full.lock().retain(|full| !has_ended(full));
         ripe.iter().for_each(|full| self.heap.trim(&full.memtable, full.end));
+        true
     }
 
     /// Ends the memtable that a table writes to, once all of it is visible. The next write opens another

@@ -169,7 +169,8 @@ impl Geometry {
     #[inline(always)]
     pub(super) fn chunk_of(&self, block: u64) -> (u64, u64) {
         let chunk = self.by_chunks.divide(block);
-        (chunk, block - chunk * self.blocks_per_chunk)
+        // A block of no pool may have any number.
+        (chunk, block.wrapping_sub(chunk * self.blocks_per_chunk))
     }
 
     /// First byte of the first block of the chunk in this zone.
