@@ -1,5 +1,5 @@
-//! The measurements that every program of Quipu has: basic operations, YCSB and a queue, on any engine and any
-//! medium.
+//! The measurements that every program of Quipu has: basic operations, YCSB and a queue, on any engine and
+//! any medium.
 //!
 //! - [`ops()`]: insert, get, get_many, scan, update and delete, each alone, over uniformly chosen records.
 //! - [`ycsb()`]: a YCSB workload, loaded and run.

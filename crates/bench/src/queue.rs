@@ -59,20 +59,29 @@ pub fn queue_of<E: Engine>(
     if config.threads > 1 && config.batch > 1 {
         return Err(setting("batch", "must be 1 for several threads, which would take the same keys"));
     }
+    let batch = config.batch as u64;
+    let calls = config.operations / PARTS / batch;
+    if calls == 0 {
+        return Err(setting("operations", format!("must be at least {}, for {PARTS} parts", PARTS * batch)));
+    }
+    let most = config.records + (PARTS * calls + 1) * batch;
+    let taken = (0..most).map(|_| AtomicBool::new(false)).collect();
+    // It is none of the store's.
     let before = Memory::baseline(config.medium);
     let session = Session { config, progress, target: engine, values: config.values()?, newest: 0, before };
     let all = |opened: E::Opened| {
-        let calls = config.operations / PARTS / config.batch as u64;
-        let most = config.records + (PARTS * calls + 1) * config.batch as u64;
         let queue = Queue {
             session: &session,
             opened: &opened,
             put: AtomicU64::new(0),
-            taken: (0..most).map(|_| AtomicBool::new(false)).collect(),
+            taken,
             looks_at: AtomicU64::new(0),
         };
         queue.fill()?;
-        (1..=PARTS).map(|part| queue.part(&format!("tenth_{part}"), calls)).collect::<Result<Vec<_>, _>>()
+        let parts = (1..=PARTS).map(|part| queue.part(&format!("tenth_{part}"), calls));
+        let rows = parts.collect::<Result<Vec<_>, _>>()?;
+        queue.check_rest()?;
+        Ok(rows)
     };
     in_new_place(engine, config.records, all)?.into_iter().for_each(sink);
     Ok(())
@@ -129,8 +138,28 @@ impl<E: Engine> Queue<'_, E> {
                 })
             },
         )?;
-        session.verify_count(name, self.opened, left)?;
         Ok(session.batched(row))
+    }
+
+    /// Checks that all is there that was put and not taken, and nothing else: by a scan, since a count of
+    /// keys may have those of a range that was deleted a moment ago.
+    fn check_rest(&self) -> Result<(), BenchError> {
+        const PHASE: &str = "rest";
+        let (session, mut verdict) = (self.session, Ok(()));
+        let found = self.opened.client().scan(&[], usize::MAX, |key, value| {
+            let number = number_of(key);
+            let is_taken =
+                || self.taken.get(number as usize).is_none_or(|taken| taken.load(Ordering::Relaxed));
+            let checked = match is_taken() {
+                true => Err(session.fault(PHASE, Fault::Undead(number))),
+                false => session.verify(PHASE, number, Some(value)),
+            };
+            verdict = std::mem::replace(&mut verdict, Ok(())).and(checked);
+        });
+        let found = found.map_err(session.refused(PHASE))? as u64;
+        verdict?;
+        let expected = self.put.load(Ordering::Relaxed) - self.count_taken();
+        if found == expected { Ok(()) } else { Err(session.fault(PHASE, Fault::Count { found, expected })) }
     }
 
     fn count_taken(&self) -> u64 {

@@ -57,7 +57,7 @@ fn ops_in_memory_with_limits() {
 
 #[test]
 fn queues_on_all_ordered_designs() {
-    let ordered = Design::ALL.into_iter().filter(|design| design.can().ordered);
+    let ordered = Design::ALL.iter().copied().filter(|design| design.can().ordered);
     let one =
         Config { designs: ordered.collect(), threads: 1, operations: 20_000, pool_size: None, ..tiny() };
     for config in [one.clone(), Config { threads: 2, ..one.clone() }, Config { batch: 50, ..one.clone() }] {

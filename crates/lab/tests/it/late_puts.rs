@@ -11,8 +11,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Bytes of values of which two stand in a page, or some more. A page is a block: so a few puts fill one.
+/// The first slot of the smaller ones begins in the line of the page's marks: with all but that line, the
+/// old mark is there and most of the new record.
 const LARGE: usize = 1992;
-const SMALL: usize = 488;
+const SMALL: usize = 392;
 
 /// A value of so many bytes, all of whose words say this number.
 fn filled(len: usize, number: u64) -> Vec<u8> {

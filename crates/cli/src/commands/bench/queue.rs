@@ -23,8 +23,8 @@ const OPERATIONS_SIM: u64 = 10_000;
 
 /// Put keys at the end of a queue and take them from its front.
 ///
-/// An operation is both: a put, and a look for the first key, which is then deleted. Every tenth of the run is
-/// told alone: times, DRAM and bytes of the pool stay as they are if what was taken leaves nothing behind.
+/// An operation is both: a put, and a look for the first key, which is then deleted. Every tenth of the run
+/// is told alone: times, DRAM and bytes of the pool stay as they are if what was taken leaves nothing behind.
 /// Needs designs that keep keys in order.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

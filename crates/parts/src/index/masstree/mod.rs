@@ -31,8 +31,8 @@
 //!
 //! # Numbers instead of pointers
 //!
-//! Nodes are named by numbers of 31 bits, and a bit for their type. Links take half the room, and a number
-//! may be kept outside of the index: it always leads to a node of its type, whose version refuses a lock
+//! Nodes are named by numbers of 31 bits, and a bit for their type. Links take half the room. A number may be
+//! kept outside of the index: it always leads to a node of its type, whose version refuses a lock
 //! unless the node is in use (`arena`). So a cleaner replaces a word by a [`Hint`](crate::index::Hint)
 //! without a search (`hint`). A node that has left the tree is used again after all threads pinned then.
 //!
