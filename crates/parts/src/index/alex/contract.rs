@@ -54,10 +54,8 @@ impl Leaf {
 
     /// Whether another form is due, since keys have gone.
     pub(super) fn is_sparse(&self) -> bool {
-        match self.len() {
-            0 => self.is_asked(),
-            n => 4 * n < self.slots.len() && self.can_shrink(),
-        }
+        let n = self.len();
+        n == 0 || 4 * n < self.slots.len() && self.can_shrink()
     }
 }
 
@@ -135,9 +133,6 @@ impl Tree {
                 self.end_contraction(guard, parent, &numbers, &mut left);
             }
             Neighbour::None | Neighbour::Busy => {
-                if matches!(neighbour, Neighbour::None) {
-                    leaf.note_vain();
-                }
                 leaf.version.unlock();
                 parent.unlock();
                 return if matches!(neighbour, Neighbour::Busy) { Contracted::Busy } else { Contracted::Not };

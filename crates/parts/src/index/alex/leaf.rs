@@ -55,9 +55,6 @@ pub(super) enum Inserted {
     Full,
 }
 
-/// Times that an empty leaf is left alone which could not become another.
-const BETWEEN_QUESTIONS: u32 = 64;
-
 /// A slice and its word.
 pub(super) type Entry = (u64, u64);
 
@@ -82,8 +79,6 @@ struct Work {
     /// Inserts behind the last key, and before the first one.
     right: AtomicU32,
     left: AtomicU32,
-    /// Times that it was emptied, from the first one on for which it could not become another.
-    vain: AtomicU32,
     /// Slots moved, and doublings of distances in searches.
     shifts: AtomicU64,
     steps: AtomicU64,
@@ -300,19 +295,6 @@ impl Leaf {
     pub(super) fn remove(&self, at: usize) {
         add_to(&self.work.used, -1);
         self.slots.clear(at);
-        if self.len() == 0 && self.work.vain.load(Ordering::Relaxed) > 0 {
-            add_to(&self.work.vain, 1);
-        }
-    }
-
-    /// An empty leaf could not become another: it is not asked again each time that it is emptied.
-    pub(super) fn note_vain(&self) {
-        self.work.vain.store(1, Ordering::Relaxed);
-    }
-
-    /// Whether it was emptied often enough since then, if it was ever in vain.
-    pub(super) fn is_asked(&self) -> bool {
-        self.work.vain.load(Ordering::Relaxed).is_multiple_of(BETWEEN_QUESTIONS)
     }
 
     /// Whether so much was moved since it was built that another shape is due.
