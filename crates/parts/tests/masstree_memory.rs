@@ -3,15 +3,13 @@
 #[path = "it/shared/mod.rs"]
 #[expect(dead_code, reason = "shared with tests that need more")]
 mod shared;
-#[path = "it/masstree/support.rs"]
-mod support;
 
 use quipu_parts::epoch::{Collector, Guard};
 use quipu_parts::index::masstree::Masstree;
 use quipu_parts::index::{Index, Key};
+use shared::keys::{Keys, Random};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use support::{Keys, Random};
 
 /// The system's allocator, which counts what each thread has and has not given back.
 struct Counting;

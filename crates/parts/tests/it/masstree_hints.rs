@@ -1,13 +1,12 @@
 //! Shortcuts: a right one leads to its word past all inner nodes; a stale, torn or forged one does no harm.
 
-use crate::masstree::support;
 use crate::shared::keyed::{ByKey, by_bytes};
+use crate::shared::keys::{Keys, Random, mix};
 
 use quipu_parts::epoch::{Collector, Participant};
 use quipu_parts::index::masstree::{Masstree, inner_nodes_visited};
 use quipu_parts::index::{self, Hint};
 use std::collections::HashMap;
-use support::{Keys, Random, mix};
 
 /// An index, what it must hold, and for each key number the hints that were ever given for it, the latest
 /// last.

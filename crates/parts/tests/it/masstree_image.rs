@@ -2,9 +2,9 @@
 //! refused, or loads exactly as its bytes say.
 
 use crate::masstree::pair::{Pair, participant};
-use crate::masstree::support::{Keys, mix};
 use crate::shared::image::{InPieces, bytes_of};
 use crate::shared::keyed::{ByKey, Walked};
+use crate::shared::keys::{Keys, mix};
 use proptest::prelude::*;
 use quipu_parts::index::masstree::{Cursor, Masstree};
 use quipu_parts::index::{ImageError, Imaged};

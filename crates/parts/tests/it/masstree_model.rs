@@ -1,7 +1,7 @@
 //! The Masstree against a `BTreeMap`, one thread: random operations over keys of awkward shapes.
 
 use crate::masstree::pair::{Pair, participant};
-use crate::masstree::support::{Keys, Random, mix};
+use crate::shared::keys::{Keys, Random, mix};
 
 use crate::shared::keyed::ByKey;
 use proptest::prelude::*;

@@ -3,70 +3,36 @@
 //! in order, and per key reads never go back. A cleaner's words arrive or are refused. In the end nothing is
 //! left of nodes and layers.
 
-use crate::masstree::support;
-use crate::masstree::world;
 use crate::shared::keyed::{ByKey, Walked};
+use crate::shared::keys::Keys;
+use crate::shared::world::{Plan, World};
 
 use quipu_medium::sim::sched;
 use quipu_parts::epoch::Collector;
 use quipu_parts::index::masstree::{Cursor, Masstree};
-use std::sync::atomic::{AtomicBool, Ordering};
-use support::{Keys, Random};
-use world::World;
 
-/// Two writers, each of its own half of the keys; two readers, a cleaner and walks both ways.
-fn real_threads(shape: Keys, keys: u64, rounds: u64) {
-    let world = World::new(shape, keys, 1);
-    let finished = AtomicBool::new(false);
-    let (world, finished) = (&world, &finished);
-    std::thread::scope(|scope| {
-        for reader in 0..2 {
-            let participant = world.collector.register();
-            scope.spawn(move || {
-                let mut random = Random(reader << 32);
-                while !finished.load(Ordering::Relaxed) {
-                    world.read(&participant, random.below(world.len()));
-                }
-            });
-        }
-        let cleaner = world.collector.register();
-        scope.spawn(move || {
-            let mut random = Random(3 << 32);
-            while !finished.load(Ordering::Relaxed) {
-                world.move_word(&cleaner, random.below(world.len()));
-            }
-        });
-        let walker = world.collector.register();
-        scope.spawn(move || {
-            let mut random = Random(4 << 32);
-            while !finished.load(Ordering::Relaxed) {
-                world.walk(&walker, 1 + random.below(100) as usize);
-                world.walk_back(&walker, 1 + random.below(100) as usize);
-                let back = random.below(2) == 0;
-                world.walk_words(&walker, 1 + random.below(100) as usize, back);
-            }
-        });
-        let writers: Vec<_> = (0..2)
-            .map(|writer| {
-                let participant = world.collector.register();
-                scope.spawn(move || {
-                    let mut random = Random(writer << 40);
-                    // The share of removals swings, so that nodes and layers fill up and go.
-                    for round in 0..rounds {
-                        let removals = [1, 9, 3, 7][round as usize % 4];
-                        for _ in 0..world.len() {
-                            let number = random.below(world.len() / 2) * 2 + writer;
-                            world.write(&participant, number, random.below(10) < removals);
-                        }
-                    }
-                })
-            })
-            .collect();
-        let results: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
-        finished.store(true, Ordering::Relaxed);
-        assert!(results.iter().all(Result::is_ok), "a writer failed");
-    });
+/// Nobody works on the index any more. Once all keys are removed it has given everything back.
+fn check_and_clear(world: &World<Masstree>, shape: Keys) {
+    let participant = world.collector.register();
+    world.walk(&participant, usize::MAX);
+    world.walk_back(&participant, 3);
     world.check_and_clear();
+    let stats = world.index.stats();
+    let left = (world.index.keys(), stats.layers, stats.borders, stats.inners, stats.suffix_bytes);
+    assert_eq!(left, (0, 0, 1, 0, 0), "{shape:?}");
+}
+
+/// The share of removals swings, so that nodes and layers fill up and go.
+fn real_threads(shape: Keys, keys: u64, rounds: u64) {
+    let world = World::new(Masstree::new(), shape, keys, 1);
+    world.in_threads(rounds, [1, 9, 3, 7], |participant, random| {
+        let mut limit = || 1 + random.below(100) as usize;
+        world.walk(participant, limit());
+        world.walk_back(participant, limit());
+        let (limit, back) = (limit(), random.below(2) == 0);
+        world.walk_words(participant, limit, back);
+    });
+    check_and_clear(&world, shape);
 }
 
 #[test]
@@ -77,64 +43,20 @@ fn keys_of_all_shapes() {
     }
 }
 
-/// How a schedule begins and what its writers do.
-#[derive(Clone, Copy)]
-struct Plan {
-    keys: u64,
-    /// Keys that are there from the start.
-    present: u64,
-    /// Operations of a writer.
-    steps: u64,
-    /// Removals among ten of these, in the first half and in the second.
-    removals: [u64; 2],
-}
-
-/// One schedule: two writers, a reader, a cleaner and two walks each way, over keys that share nodes and
-/// layers.
+/// One schedule over keys that share nodes and layers.
 fn schedule(shape: Keys, plan: Plan, seed: u64) {
-    let world = World::new(shape, plan.keys, seed);
-    let world = &world;
-    let writer = |writer: u64| {
-        let participant = world.collector.register();
-        move || {
-            let mut random = Random(seed << 32 | writer << 16);
-            for step in 0..plan.steps {
-                let number = random.below(world.len() / 2) * 2 + writer;
-                let removals = plan.removals[usize::from(step >= plan.steps / 2)];
-                world.write(&participant, number, random.below(10) < removals);
-            }
-        }
-    };
-    let other = |task: u64, steps: u64| {
-        let participant = world.collector.register();
-        move || {
-            let mut random = Random(seed << 32 | task << 16);
-            for _ in 0..steps {
-                match task {
-                    2 => world.read(&participant, random.below(world.len())),
-                    3 => world.move_word(&participant, random.below(world.len())),
-                    4 => world.walk(&participant, 1 + random.below(20) as usize),
-                    5 => world.walk_back(&participant, 1 + random.below(20) as usize),
-                    _ => world.walk_words(&participant, 1 + random.below(20) as usize, task == 7),
-                }
-            }
-        }
-    };
-    let setup = world.collector.register();
-    (0..plan.present.min(world.len())).for_each(|number| world.write(&setup, number, false));
-    drop(setup);
-    let tasks: Vec<Box<dyn FnOnce() + '_>> = vec![
-        Box::new(writer(0)),
-        Box::new(writer(1)),
-        Box::new(other(2, 2 * plan.steps)),
-        Box::new(other(3, plan.steps)),
-        Box::new(other(4, 4)),
-        Box::new(other(5, 4)),
-        Box::new(other(6, 4)),
-        Box::new(other(7, 4)),
-    ];
-    sched::run(seed, tasks).unwrap_or_else(|error| panic!("{shape:?} seed {seed}: {error}"));
-    world.check_and_clear();
+    let world = World::new(Masstree::new(), shape, plan.keys, seed);
+    world.in_schedule(
+        plan,
+        seed,
+        &[
+            &|participant, limit| world.walk(participant, limit),
+            &|participant, limit| world.walk_back(participant, limit),
+            &|participant, limit| world.walk_words(participant, limit, false),
+            &|participant, limit| world.walk_words(participant, limit, true),
+        ],
+    );
+    check_and_clear(&world, shape);
 }
 
 /// Removals soon empty nodes and layers, which then come again.

@@ -1,5 +1,3 @@
-//! Masstree: what its tests share, and the world that they run in.
+//! Masstree: what its tests share.
 
 pub mod pair;
-pub mod support;
-pub mod world;

@@ -1,7 +1,7 @@
 //! An index, and the map that it should equal, one thread.
 
-use super::support::mix;
 use crate::shared::keyed::{ByKey, Walked};
+use crate::shared::keys::mix;
 use quipu_parts::epoch::{Collector, Guard, Participant};
 use quipu_parts::index::masstree::{BackCursor, Cursor, Masstree};
 use quipu_parts::index::{BothWays, Hint};

@@ -1,4 +1,4 @@
-//! What the tests of the Masstree share: numbers that look random, and keys of awkward shapes.
+//! Numbers that look random, and keys of awkward shapes for indexes in order.
 
 use crate::shared::mix as numbers;
 
