@@ -60,9 +60,8 @@ impl<'a> RecordView<'a> {
     /// As for [`Region::bytes`].
     #[inline(always)]
     pub unsafe fn plain_value(region: &'a Region, offset: u64, key: &[u8]) -> Option<&'a [u8]> {
-        let lengths = Kind::Value as u64 | (key.len() as u64) << KEY_LEN_SHIFT;
         // SAFETY: forwarded.
-        let (found, value) = unsafe { RecordView::plain(region, offset, u32::MAX.into(), lengths) }?;
+        let (found, value) = unsafe { RecordView::plain(region, offset, Some(key.len())) }?;
         is_same_key(found, key).then_some(value)
     }
 
@@ -73,15 +72,15 @@ impl<'a> RecordView<'a> {
     #[inline(always)]
     pub unsafe fn plain_pair(region: &'a Region, offset: u64) -> Option<(&'a [u8], &'a [u8])> {
         // SAFETY: forwarded.
-        unsafe { RecordView::plain(region, offset, u16::MAX.into(), Kind::Value as u64) }
+        unsafe { RecordView::plain(region, offset, None) }
     }
 
-    /// Key and value of a plain record whose word of kind, flags and lengths has these bits under a mask.
+    /// Key and value of a plain record, if its key has this length, or any.
     ///
     /// # Safety
     /// As for [`Region::bytes`].
     #[inline(always)]
-    unsafe fn plain(region: &'a Region, offset: u64, mask: u64, bits: u64) -> Option<(&'a [u8], &'a [u8])> {
+    unsafe fn plain(region: &'a Region, offset: u64, key_len: Option<usize>) -> Option<(&'a [u8], &'a [u8])> {
         // SAFETY: forwarded.
         let head = unsafe { region.bytes_in_pieces(offset, HEADER) }?;
         let (_, lengths) = head.split_last_chunk()?;
@@ -89,15 +88,20 @@ impl<'a> RecordView<'a> {
         let leading = (lengths >> FLAGS_SHIFT & u64::from(LEADING)) * (LEADING_FIELD / u64::from(LEADING));
         const OF_WORD: u64 = ((LEADING | PARENT | COPY) as u64) << FLAGS_SHIFT;
         let read = offset + LENGTHS.start;
-        if lengths & mask & !OF_WORD != bits {
+        // A key length that is known is one of the bits that must be there, and need not be taken out.
+        let (mask, known) = match key_len {
+            Some(len) => (u32::MAX, (len as u64) << KEY_LEN_SHIFT),
+            None => (u16::MAX.into(), 0),
+        };
+        if lengths & u64::from(mask) & !OF_WORD != Kind::Value as u64 | known {
             region.note_read(read, HEADER - LENGTHS.start);
             return None;
         }
-        let key_len = lengths >> KEY_LEN_SHIFT & u64::from(u16::MAX);
-        let len = key_len + (lengths >> VALUE_LEN_SHIFT).checked_sub(leading)?;
+        let key_len = key_len.unwrap_or((lengths >> KEY_LEN_SHIFT) as u16 as usize);
+        let len = key_len as u64 + (lengths >> VALUE_LEN_SHIFT).checked_sub(leading)?;
         let start = offset + HEADER + leading;
         // SAFETY: forwarded.
-        let pair = unsafe { region.bytes_in_pieces(start, len) }?.split_at(key_len as usize);
+        let pair = unsafe { region.bytes_in_pieces(start, len) }?.split_at(key_len);
         region.note_read(read, start + len - read);
         Some(pair)
     }

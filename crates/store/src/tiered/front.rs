@@ -20,7 +20,7 @@
 use super::Tiers;
 use super::scan::Scan;
 use super::table::Table;
-use crate::engine::{NOW, Stretch, Wanted};
+use crate::engine::{NOW, Stretch};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::InOrder;
 use quipu_parts::sync::{SpinLock, between_looks};
@@ -73,7 +73,8 @@ impl Front {
     /// A put of this key, which has its number, is about to become visible.
     #[inline(always)]
     pub(super) fn note_put(&self, key: &[u8]) {
-        if first_bytes(key) < self.told_below.load(Ordering::Acquire) && !twin!(PutNotTold) {
+        let below = self.told_below.load(Ordering::Acquire);
+        if below > 0 && first_bytes(key) < below && !twin!(PutNotTold) {
             self.tell(key);
         }
     }
@@ -148,8 +149,7 @@ impl<I: InOrder> Tiers<I> {
         if !(0..PATIENCE).any(|_| is_behind_all()) && !twin!(FrontBeforePuts) {
             return;
         }
-        let below = Bound::Excluded(Cow::Owned(first.to_vec()));
-        let below = Stretch { from: Bound::Unbounded, to: below, wanted: Wanted::ALL };
+        let below = Stretch { to: Bound::Excluded(Cow::Owned(first.to_vec())), ..Stretch::ALL };
         let Ok(mut scan) = Scan::new(self, (guard, NOW), table, below) else { return };
         scan.remembers_none();
         if scan.next().is_none() {

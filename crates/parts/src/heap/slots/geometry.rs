@@ -86,8 +86,10 @@ impl SlotShape {
     }
 }
 
-/// Division by a multiplication: exact where the number times the divisor is below 2^64. A block's number has
-/// 45 bits, and a chunk fewer than 2^19 blocks.
+/// Blocks of a chunk are fewer. A block's number has 45 bits, also where it is damaged.
+const MOST_BLOCKS: u64 = 1 << 19;
+
+/// Division by a multiplication: exact where the number times the divisor is at most 2^64.
 #[derive(Clone, Copy, Debug)]
 struct Divisor {
     /// 2^64 by the divisor, rounded up; zero stands for 2^64. So a product is too large by less than the
@@ -151,6 +153,9 @@ impl Geometry {
             return Err(SlotError::Settings { reason: "no slot fits into a page; make pages larger" });
         }
         let blocks_per_chunk = blocks(alignment);
+        if blocks_per_chunk >= MOST_BLOCKS {
+            return Err(SlotError::Settings { reason: "a zone has too many blocks; make blocks larger" });
+        }
         let (page_bits, by_chunks) = (PageBits::of(pages), Divisor::new(blocks_per_chunk));
         Ok(Geometry {
             page_size,
@@ -169,8 +174,7 @@ impl Geometry {
     #[inline(always)]
     pub(super) fn chunk_of(&self, block: u64) -> (u64, u64) {
         let chunk = self.by_chunks.divide(block);
-        // A block of no pool may have any number.
-        (chunk, block.wrapping_sub(chunk * self.blocks_per_chunk))
+        (chunk, block - chunk * self.blocks_per_chunk)
     }
 
     /// First byte of the first block of the chunk in this zone.
@@ -250,8 +254,15 @@ mod tests {
     }
 
     #[test]
+    fn a_zone_of_too_many_blocks_is_refused() {
+        let geometry = |gibibytes: u64| Geometry::new(&SlotSettings::default(), gibibytes << 30);
+        assert!(geometry(12).is_ok_and(|geometry| geometry.blocks_per_chunk < MOST_BLOCKS));
+        assert!(matches!(geometry(13), Err(SlotError::Settings { .. })));
+    }
+
+    #[test]
     fn blocks_are_divided_by_a_multiplication() {
-        let divisors = (1..=1000).chain([4095, 4096, (1 << 19) - 1]);
+        let divisors = (1..=1000).chain([4095, 4096, MOST_BLOCKS - 1]);
         let largest = (1u64 << 45) - 1;
         for divisor in divisors {
             let by = Divisor::new(divisor);

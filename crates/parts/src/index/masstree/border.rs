@@ -110,8 +110,12 @@ impl<'s> Entry<'s> {
 
     /// The entry of a key.
     pub(super) fn of(piece: &Piece<'s>, word: u64) -> Entry<'s> {
-        let class = if piece.has_short_suffix() { SHORT } else { piece.rank };
-        Entry { slice: piece.slice, class, word, suffix: Suffix::of(piece.suffix) }
+        let (class, suffix) = match Suffix::of(piece.suffix) {
+            _ if piece.rank < LONGER => (piece.rank, Suffix::NONE),
+            suffix @ Suffix::Short(_) => (SHORT, suffix),
+            suffix @ Suffix::Long(_) => (LONGER, suffix),
+        };
+        Entry { slice: piece.slice, class, word, suffix }
     }
 
     /// The entry of a layer.

@@ -157,7 +157,7 @@ impl Masstree {
                 visited += 1;
                 let below = inner.child_of(piece.slice);
                 let child = self.nodes.get(below);
-                self.nodes.prefetch_for(below, piece);
+                self.nodes.prefetch_for((below, child), piece);
                 let child_seen = child.version().stable();
                 if inner.version.has_changed(seen) {
                     let now = inner.version.stable();

@@ -62,7 +62,7 @@ impl Masstree {
             link = self.nodes.inner(link).child_of(piece.slice);
             count_visited(1);
         }
-        self.nodes.prefetch_for(link, &piece);
+        self.nodes.prefetch_for((link, self.nodes.get(link)), &piece);
         (!link.is_inner()).then(|| Hint::new(link.number().into(), 0))
     }
 }

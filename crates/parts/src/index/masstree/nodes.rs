@@ -115,20 +115,19 @@ impl Nodes {
         Shorts::of(&self.shorts, number)
     }
 
-    /// Asks for the lines of the node of a link that a lookup of this piece of a key reads.
+    /// Asks for the lines of a node, to which this link leads, that a lookup of this piece of a key reads.
     #[inline(always)]
-    pub(super) fn prefetch_for(&self, link: Link, piece: &Piece<'_>) {
-        if link.is_inner() {
-            prefetch(self.inner(link));
-        } else {
-            self.prefetch_border(link.number(), piece.has_short_suffix());
+    pub(super) fn prefetch_for(&self, (link, node): (Link, NodeOf<'_>), piece: &Piece<'_>) {
+        match node {
+            NodeOf::Inner(inner) => prefetch(inner),
+            NodeOf::Border(border) => self.prefetch_border(border, link.number(), piece.has_short_suffix()),
         }
     }
 
     /// Asks for the lines of a border node, and for those of its short suffixes.
     #[inline(always)]
-    pub(super) fn prefetch_border(&self, number: u32, with_shorts: bool) {
-        prefetch(self.border(number));
+    pub(super) fn prefetch_border(&self, border: &Border, number: u32, with_shorts: bool) {
+        prefetch(border);
         if with_shorts {
             self.shorts(number).prefetch();
         }

@@ -139,7 +139,7 @@ impl Masstree {
     /// some.
     #[inline]
     pub(super) fn prefetch_next(&self, border: &Border, next: u32) {
-        self.nodes.prefetch_border(next, border.has_shorts());
+        self.nodes.prefetch_border(self.nodes.border(next), next, border.has_shorts());
     }
 
     /// A stop at this node as it is now.
