@@ -5,10 +5,14 @@ use quipu_medium::{MediumKind, Region};
 use quipu_parts::sync::Waiter;
 
 /// Turns that a wait has at least, whatever the clock says: on a busy machine the time may pass before the
-/// others have run. A turn may take some milliseconds then, so there are few. A simulated clock stands still,
-/// and its turns are short.
+/// others have run. A turn may take some milliseconds then, so there are few.
 const LEAST_TURNS: u32 = 256;
-const SIMULATED_TURNS: u32 = 4096;
+
+/// The turns of a wait of ten seconds where the clock stands still, as a simulated one does. A shorter wait
+/// has fewer. Several tasks may wait for what one of them holds, and a simulated run ends if none gets on for
+/// long.
+const SIMULATED_TURNS: u64 = 4096;
+const SIMULATED_LIMIT: u64 = 10_000;
 
 /// Bounds of a rest behind the least turns, in microseconds, and its share of the wait so far, as a divisor:
 /// a look for room may take long in a large pool.
@@ -51,9 +55,15 @@ impl Patience<'_> {
     /// Whether it has lasted for its time.
     pub(crate) fn is_over(&self) -> bool {
         match self.region.kind() {
-            MediumKind::Sim => self.turns > SIMULATED_TURNS,
+            MediumKind::Sim => self.turns > self.simulated_turns(),
             _ => self.is_long() && self.waited() >= self.limit,
         }
+    }
+
+    /// The turns of a wait where the clock stands still.
+    fn simulated_turns(&self) -> u32 {
+        let share = self.limit.min(SIMULATED_LIMIT) * SIMULATED_TURNS / SIMULATED_LIMIT;
+        LEAST_TURNS.max(share as u32)
     }
 
     /// Waits a turn; `false` if there is none left.
@@ -61,7 +71,7 @@ impl Patience<'_> {
         self.turns = self.turns.saturating_add(1);
         let is_short = self.turns <= LEAST_TURNS;
         let lasts = match self.region.kind() {
-            MediumKind::Sim => self.turns <= SIMULATED_TURNS,
+            MediumKind::Sim => self.turns <= self.simulated_turns(),
             _ => {
                 let now = self.region.ticks();
                 let passed = now.checked_sub(*self.began.get_or_insert(now));
