@@ -3,7 +3,7 @@
 //! Each look for the front begins where all that was taken has been: tombstones, gaps, empty nodes. So the
 //! run is told in tenths. A store that does not clear them away gets slower from one to the next, or grows.
 
-use super::config::{Config, keeps_order, setting};
+use super::config::{Config, setting};
 use super::drive::Phase;
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::{BenchError, Fault};
@@ -30,11 +30,7 @@ const TIMES: u64 = 8;
 /// order.
 pub fn queue(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(), BenchError> {
     config.check()?;
-    for &design in &config.designs {
-        if !keeps_order(design, &config.options(design)?) {
-            return Err(BenchError::NoOrder { design: design.to_string(), workload: "queue".to_owned() });
-        }
-    }
+    config.check_order("queue")?;
     let held = TIMES * (config.records + config.batch as u64);
     for &design in &config.designs {
         queue_of(config, &Target::new(config, design, room(config, held, held))?, progress, sink)?;
@@ -75,7 +71,7 @@ pub fn queue_of<E: Engine>(
             opened: &opened,
             put: AtomicU64::new(0),
             taken,
-            looks_at: AtomicU64::new(0),
+            taken_so_far: AtomicU64::new(0),
         };
         queue.fill()?;
         let parts = (1..=PARTS).map(|part| queue.part(&format!("tenth_{part}"), calls));
@@ -94,8 +90,8 @@ struct Queue<'a, E: Engine> {
     put: AtomicU64,
     /// Which of them were taken.
     taken: Vec<AtomicBool>,
-    /// Keys that one thread has taken. Of several threads none knows which key is at the front.
-    looks_at: AtomicU64,
+    /// How many these are, which is the number of the key at the front if one thread takes them.
+    taken_so_far: AtomicU64,
 }
 
 /// One thread's hands.
@@ -124,12 +120,11 @@ impl<E: Engine> Queue<'_, E> {
 
     fn part(&self, name: &str, calls: u64) -> Result<Row, BenchError> {
         let session = self.session;
-        let left = self.put.load(Ordering::Relaxed) - self.count_taken();
         let phase = Phase { operations_per_call: session.config.batch as u64, ..session.phase(name, calls) };
         let row = session.measure(
             self.opened,
             &phase,
-            || left,
+            || self.left(),
             |_| {
                 let mut hands = self.hands(name);
                 Ok(move |_| {
@@ -158,12 +153,13 @@ impl<E: Engine> Queue<'_, E> {
         });
         let found = found.map_err(session.refused(PHASE))? as u64;
         verdict?;
-        let expected = self.put.load(Ordering::Relaxed) - self.count_taken();
+        let expected = self.left();
         if found == expected { Ok(()) } else { Err(session.fault(PHASE, Fault::Count { found, expected })) }
     }
 
-    fn count_taken(&self) -> u64 {
-        self.taken.iter().filter(|taken| taken.load(Ordering::Relaxed)).count() as u64
+    /// Keys that are in it, while nobody is at work.
+    fn left(&self) -> u64 {
+        self.put.load(Ordering::Relaxed) - self.taken_so_far.load(Ordering::Relaxed)
     }
 
     /// Notes that a key was taken, which nobody else has taken.
@@ -175,7 +171,7 @@ impl<E: Engine> Queue<'_, E> {
             Some(taken) if taken.swap(true, Ordering::Relaxed) => return fault(Fault::Undead(number)),
             Some(_) => {}
         }
-        let expected = self.looks_at.fetch_add(1, Ordering::Relaxed);
+        let expected = self.taken_so_far.fetch_add(1, Ordering::Relaxed);
         if self.session.config.threads == 1 && number != expected {
             return fault(Fault::Missing(expected));
         }
@@ -216,7 +212,7 @@ impl<E: Engine> Hands<'_, E> {
             found.map_err(&refused)?;
             verdict?;
             if front.len() < count {
-                let missing = queue.looks_at.load(Ordering::Relaxed) + front.len() as u64;
+                let missing = queue.taken_so_far.load(Ordering::Relaxed) + front.len() as u64;
                 return Err(session.fault(phase, Fault::Missing(missing)));
             }
             let is_mine = match front.as_slice() {

@@ -354,6 +354,12 @@ pub(crate) struct Stretch<'g> {
     pub(crate) wanted: Wanted,
 }
 
+impl Stretch<'_> {
+    /// All keys.
+    pub(crate) const ALL: Stretch<'static> =
+        Stretch { from: Bound::Unbounded, to: Bound::Unbounded, wanted: Wanted::ALL };
+}
+
 /// How many keys the caller of a walk wants, as far as it knows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted(pub(crate) usize);

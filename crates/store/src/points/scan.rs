@@ -251,10 +251,10 @@ impl<S> Walk<S> {
     ) -> Result<Option<u64>, Error> {
         while self.next == self.end {
             let hands_over = core.readers.is_some();
-            let most = if hands_over { near::after(self.words.len()) } else { AT_ONCE };
+            let many = if hands_over { near::after(self.words.len()) } else { AT_ONCE };
             self.words.drain(..self.end);
             (self.next, self.end) = (0, 0);
-            if self.words.is_empty() && !more(&mut self.scan, wanted.at_once(most), &mut self.words)? {
+            if self.words.is_empty() && !more(&mut self.scan, wanted.at_once(many), &mut self.words)? {
                 return Ok(None);
             }
             self.end = self.words.len();

@@ -2,7 +2,7 @@
 
 use super::Tiers;
 use super::scan::Scan;
-use crate::engine::{NOW, Stretch, Wanted};
+use crate::engine::{NOW, Stretch};
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
 use crate::walk::proof::damage_of_space;
@@ -11,7 +11,6 @@ use quipu_parts::index::{InOrder, Key};
 use quipu_parts::record::{Kind, shown_key};
 use quipu_parts::versions::{Look, Noted, RangeTombstone};
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 /// Checks a store that nobody else uses.
 pub(super) fn check<I: InOrder>(
@@ -114,8 +113,7 @@ pub(super) fn check<I: InOrder>(
             true => values,
             // A key may be in several places.
             false => {
-                let all = Stretch { from: Bound::Unbounded, to: Bound::Unbounded, wanted: Wanted::ALL };
-                let scan = Scan::new(tiers, (&guard, NOW), table, all)?;
+                let scan = Scan::new(tiers, (&guard, NOW), table, Stretch::ALL)?;
                 let mut found = 0;
                 for record in scan {
                     match record {

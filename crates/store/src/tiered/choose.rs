@@ -43,11 +43,17 @@ impl Worth {
 }
 
 /// The memtables that a step may look for.
-#[derive(Clone)]
 pub(super) struct Demand {
     pub(super) worth: Worth,
     /// The numbers of memtables.
     pub(super) numbers: Range<u64>,
+}
+
+impl Demand {
+    /// For memtables of these numbers that give back one part in so many.
+    pub(super) fn part(least: u64, numbers: Range<u64>) -> Demand {
+        Demand { worth: Worth::Part(least), numbers }
+    }
 }
 
 /// The candidate with the largest share of gain among those that a step may look for. Of equal ones the
@@ -75,9 +81,7 @@ mod tests {
     fn the_emptiest_comes_first_and_of_equal_ones_the_oldest() {
         let all =
             [candidate(1, 100, 10), candidate(2, 400, 200), candidate(3, 100, 50), candidate(4, 100, 0)];
-        let number = |least, numbers| {
-            choose(&all, &Demand { worth: Worth::Part(least), numbers }).map(|chosen| chosen.number)
-        };
+        let number = |least, numbers| choose(&all, &Demand::part(least, numbers)).map(|chosen| chosen.number);
         assert_eq!(number(16, 0..9), Some(2));
         assert_eq!(number(16, 3..9), Some(3));
         assert_eq!(number(16, 0..2), Some(1));

@@ -4,7 +4,7 @@ use super::read::Found;
 use super::scan::Scan;
 use super::table::Table;
 use super::{Session as Own, Tiers};
-use crate::engine::{self, Decide, Engine, Head, InPlace, NOW, Pinned, Removal, Stretch, Wanted};
+use crate::engine::{self, Decide, Engine, Head, InPlace, NOW, Pinned, Removal, Stretch};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
@@ -16,7 +16,6 @@ use quipu_parts::record::Content;
 use quipu_parts::versions::Snapshot;
 use smallbox::smallbox;
 use std::borrow::Cow;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// One client of a store of memtables.
@@ -136,8 +135,7 @@ impl<I: InOrder + Imaged + 'static> engine::Session for TieredClient<I> {
     }
 
     fn pairs<'g>(&'g self, pinned: &'g Pinned<'g>) -> Result<Box<dyn Iterator<Item = Pair<'g>> + 'g>, Error> {
-        let all = Stretch { from: Bound::Unbounded, to: Bound::Unbounded, wanted: Wanted::ALL };
-        Ok(Box::new(self.scan(pinned, all)?))
+        Ok(Box::new(self.scan(pinned, Stretch::ALL)?))
     }
 
     fn range<'g>(

@@ -187,9 +187,7 @@ impl<I: InOrder> Tiers<I> {
         let is_before_dumps =
             self.dumper.is_there() && search.storage.is_none() && search.dump_failed.is_none();
         let least = if is_before_dumps { LEAST_BEFORE_DUMPS } else { LEAST };
-        room::tolerated(
-            self.rewrite_some(&Demand { worth: Worth::Part(least), numbers: 0..search.older_than }),
-        )
+        room::tolerated(self.rewrite_some(&Demand::part(least, 0..search.older_than)))
     }
 
     fn rewrite_some(&self, demand: &Demand) -> Result<Step, Error> {
@@ -198,7 +196,7 @@ impl<I: InOrder> Tiers<I> {
 
     /// For every memtable that gives back one part in so many.
     fn demand(&self, least: u64) -> Demand {
-        Demand { worth: Worth::Part(least), numbers: 0..u64::MAX }
+        Demand::part(least, 0..u64::MAX)
     }
 
     /// Zones that a write leaves free.
@@ -418,7 +416,7 @@ impl<I: InOrder> Tiers<I> {
         let space = self.log.heap().space();
         self.sweep_all()?;
         self.seal_superseded()?;
-        let demand = Demand { worth: Worth::Part(LEAST), numbers: 0..self.log.heap().clock().draw(space) };
+        let demand = Demand::part(LEAST, 0..self.log.heap().clock().draw(space));
         room::clean_all(self, || self.rewrite_some(&demand))?;
         let done = self.rewriter.done();
         full.map_or(Ok((done.zones - before.zones, done.bytes - before.bytes)), Err)

@@ -278,7 +278,7 @@ impl<I: InOrder> Tiers<I> {
                 let guard = session.participant.pin_to_read();
                 let start =
                     if from.is_empty() { Bound::Unbounded } else { Bound::Excluded((&from[..]).into()) };
-                let stretch = Stretch { from: start, to: Bound::Unbounded, wanted: Wanted::ALL };
+                let stretch = Stretch { from: start, ..Stretch::ALL };
                 let scan = Scan::new(self, (&guard, NOW), &session.table, stretch)?;
                 for pair in scan.take(AT_ONCE) {
                     match pair {
