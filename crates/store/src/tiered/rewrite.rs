@@ -310,8 +310,10 @@ impl<I: InOrder> Tiers<I> {
             .filter_map(|(at, memtable)| {
                 let is_oldest = oldest_of.get(&memtable.subtable()) == Some(&memtable.number());
                 let usage = self.log.heap().usage();
-                // Tombstones that are younger than a snapshot stay.
-                let stays = is_oldest && oldest.is_some();
+                // Tombstones that are younger than a snapshot stay: each scan has one, for a moment.
+                let (has_ended, heap) = (memtable.end().is_some(), self.log.heap());
+                let is_behind = |oldest| has_ended && heap.last_of(memtable) <= oldest;
+                let stays = is_oldest && !oldest.is_none_or(is_behind);
                 keeps_tombstones |= stays && usage.of_all(memtable.zones(), 0).tombstones > 0;
                 self.candidate(at, memtable, is_oldest && !stays)
             })

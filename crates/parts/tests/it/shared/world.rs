@@ -46,6 +46,9 @@ pub struct Plan {
     pub removals: [u64; 2],
 }
 
+/// What one more task of a schedule does with a limit, again and again.
+pub type Walk<'w> = &'w dyn Fn(&Participant, usize);
+
 pub struct World<I> {
     pub index: I,
     pub collector: Collector,
@@ -246,7 +249,7 @@ impl<I: BothWays> World<I> {
     }
 
     /// One schedule: two writers, a reader, a cleaner, and each of these walks four times.
-    pub fn in_schedule(&self, plan: Plan, seed: u64, walks: &[&dyn Fn(&Participant, usize)]) {
+    pub fn in_schedule(&self, plan: Plan, seed: u64, walks: &[Walk<'_>]) {
         let setup = self.collector.register();
         (0..plan.present.min(self.len())).for_each(|number| self.write(&setup, number, false));
         drop(setup);
