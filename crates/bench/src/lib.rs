@@ -20,7 +20,8 @@
 //! on its own for the latencies, which costs two looks at a clock, of 20 to 30 ns each, one of which is in
 //! the latency. Pools are created and touched, clients opened and caches warmed before the clock starts;
 //! making keys and values and checking values is inside, because users do both. Where a call is one operation
-//! of [`ops()`], they are made a block of calls ahead.
+//! of [`ops()`], they are made a block of calls ahead; gets and updates are measured with keys made in the
+//! loop too.
 
 mod ahead;
 pub mod alloc;

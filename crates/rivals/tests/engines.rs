@@ -146,7 +146,8 @@ fn runs_at(chosen: &[Choice]) {
     };
     let ordered = chosen.iter().all(|choice| choice.kind.is_ordered());
     let scans: &[&str] = if ordered { &["scan", "scan_some"] } else { &[] };
-    let phases = [&["insert", "get", "get_many"], scans, &["update", "blind_delete", "remove"]].concat();
+    let (reads, changes) = (["insert", "get", "get_in_loop", "get_many"], ["update", "update_in_loop"]);
+    let phases = [&reads[..], scans, &changes, &["blind_delete", "remove"]].concat();
     for (benchmark, phases) in [
         (Benchmark::Ops, phases),
         (workload("d"), vec!["load_d", "run_d"]),
@@ -167,7 +168,8 @@ fn runs_at(chosen: &[Choice]) {
             assert_eq!((&row.design, row.phase.as_str()), (name, phases[number % phases.len()]));
             assert!(row.mops.unwrap() > 0.0 && row.p999_ns >= row.p50_ns);
             assert!(row.roofline.unwrap() > 0.0);
-            let batched = ["insert", "update", "load_d", "load_e", "util"].contains(&row.phase.as_str());
+            let batched = ["insert", "update", "update_in_loop", "load_d", "load_e", "util"]
+                .contains(&row.phase.as_str());
             assert_eq!(row.batch, batched.then_some(7));
         }
         assert!(!path.exists());

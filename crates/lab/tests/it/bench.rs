@@ -10,7 +10,8 @@ use quipu_lab::bench::{
 };
 use std::path::PathBuf;
 
-const PHASES: [&str; 6] = ["insert", "get", "get_many", "update", "blind_delete", "remove"];
+const PHASES: [&str; 8] =
+    ["insert", "get", "get_in_loop", "get_many", "update", "update_in_loop", "blind_delete", "remove"];
 
 fn tiny() -> Config {
     Config { records: 2_000, operations: 1_504, threads: 2, pool_size: Some(16 << 20), ..Config::default() }
@@ -51,8 +52,8 @@ fn ops_in_memory_with_limits() {
         assert!(row.pm_bytes_per_record.unwrap() >= 216.0, "{row:?}");
     }
     let ops: Vec<_> = rows.iter().map(|row| row.ops).collect();
-    assert_eq!(ops, [2_000, 1_504, 1_504, 1_504, 752, 752]);
-    assert_eq!(table(&rows).lines().count(), 7);
+    assert_eq!(ops, [2_000, 1_504, 1_504, 1_504, 1_504, 1_504, 752, 752]);
+    assert_eq!(table(&rows).lines().count(), 9);
 }
 
 #[test]

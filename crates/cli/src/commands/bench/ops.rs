@@ -26,6 +26,10 @@ Examples:
 /// in order, scan reads 100 records from a random one on, and scan_some 1 to 100. Blind_delete and remove
 /// delete records in random order; remove also returns whether they were there. Every value read is checked.
 /// The benchmark's own work, which counts in every result, is measured alone and printed beside it.
+///
+/// Keys and values are made ahead, for 64 calls at a time. Get_in_loop and update_in_loop are the same
+/// operations with those made between two calls, as many programs do. On the simulator, where that costs
+/// nothing, they are left out.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -6,22 +6,30 @@
 //! `remove` (which tells whether the record was there) share a random order and meet each record at most
 //! once. Every value read is checked for its key, its wholeness and its version. After the deletes a sample
 //! is read again: the deleted records must be absent and the others present.
+//!
+//! Keys and values are made ahead of the calls, except those of `get_in_loop` and `update_in_loop`, which are
+//! made between two calls. A batch of `get_many` and a scan have theirs made so too.
 
-use super::ahead::{Ahead, Request};
-use super::batched::Batched;
-use super::config::Config;
-use super::drive::{Access, Caller, Phase, drive};
-use super::engine::{Engine, EngineClient, OpenEngine};
-use super::error::{BenchError, Fault};
-use super::memory::Memory;
-use super::own_work::OwnWork;
-use super::progress::Progress;
-use super::report::{Row, Sink};
-use super::roofline::{Limits, Roofline};
-use super::scan::{Scan, last_key};
-use super::session::{Bounds, REREAD, Session, WARM_UP, in_new_place};
-use super::target::{Target, room};
+mod phase;
+
+pub use phase::OpsPhase;
+
+use crate::ahead::{Calls, Request, calls};
+use crate::batched::Batched;
+use crate::config::Config;
+use crate::drive::{Access, Caller, Phase, drive};
+use crate::engine::{Engine, EngineClient, OpenEngine};
+use crate::error::{BenchError, Fault};
+use crate::memory::Memory;
+use crate::own_work::OwnWork;
+use crate::progress::Progress;
+use crate::report::{Row, Sink};
+use crate::roofline::{Limits, Roofline};
+use crate::scan::{Scan, last_key};
+use crate::session::{Bounds, REREAD, Session, WARM_UP, in_new_place};
+use crate::target::{Target, room};
 use crate::workload::{KeyShape, Permutation, mix};
+use quipu::MediumKind;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::ops::RangeInclusive;
@@ -32,45 +40,6 @@ const BATCH: usize = 32;
 /// Records of a scan: always as many, or chosen uniformly from a range.
 const SCAN: RangeInclusive<u64> = 100..=100;
 const SCAN_SOME: RangeInclusive<u64> = 1..=100;
-
-/// A phase of `ops` after the inserts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpsPhase {
-    /// One record, copied out.
-    Get,
-    /// Batches of 32.
-    GetMany,
-    /// From a record on, 100 in the order of keys, where the design has one. A scan counts as so many
-    /// operations of other phases.
-    Scan,
-    /// The same of 1 to 100 records, as in YCSB's workload E.
-    ScanSome,
-    /// A whole new value over the old one, which is not looked at.
-    Update,
-    /// The old value is read, and a whole new one put in its place.
-    ReadModifyWrite,
-    /// Eight bytes of the value, where the design can do that.
-    UpdateInPlace,
-    /// Blind deletes, which do not tell whether there was something to delete: of half of the records that
-    /// go.
-    Delete,
-    /// Deletes that do: of the rest.
-    Remove,
-}
-
-impl OpsPhase {
-    /// The phases unless others are asked for.
-    pub const DEFAULT: [OpsPhase; 8] = [
-        OpsPhase::Get,
-        OpsPhase::GetMany,
-        OpsPhase::Scan,
-        OpsPhase::ScanSome,
-        OpsPhase::Update,
-        OpsPhase::UpdateInPlace,
-        OpsPhase::Delete,
-        OpsPhase::Remove,
-    ];
-}
 
 /// The mean of a range.
 fn mean(range: &RangeInclusive<u64>) -> f64 {
@@ -86,8 +55,7 @@ pub fn ops(config: &Config, progress: &dyn Progress, sink: Sink<'_>) -> Result<(
     config.check()?;
     let mut roofline = if config.roofline { Some(Roofline::new(config)?) } else { None };
     for &design in &config.designs {
-        let rewrites = [OpsPhase::Update, OpsPhase::ReadModifyWrite];
-        let rewrites = config.phases.iter().filter(|phase| rewrites.contains(phase)).count() as u64;
+        let rewrites = config.phases.iter().filter(|phase| phase.rewrites()).count() as u64;
         let rewritten = config.operations + WARM_UP * config.threads as u64;
         let writes = config.records + rewrites * rewritten;
         let target = Target::new(config, design, room(config, writes, config.records))?;
@@ -143,10 +111,12 @@ impl<'a, E: Engine> Run<'a, E> {
         let measured = |phase: &OpsPhase| -> (PhaseOf<'a, E>, Compared, Own) {
             match phase {
                 OpsPhase::Get => (Run::get, read, checked),
+                OpsPhase::GetInLoop => (Run::get_in_loop, read, checked),
                 OpsPhase::GetMany => (Run::get_many, read, checked),
                 OpsPhase::Scan => (Run::scan, scans, scanned),
                 OpsPhase::ScanSome => (Run::scan_some, scans_of_some, |own| mean(&SCAN_SOME) * own.pair),
                 OpsPhase::Update => (Run::update, write, pair),
+                OpsPhase::UpdateInLoop => (Run::update_in_loop, write, pair),
                 OpsPhase::ReadModifyWrite => {
                     (Run::read_modify_write, both, |own| own.key + own.value + own.check)
                 }
@@ -163,6 +133,8 @@ impl<'a, E: Engine> Run<'a, E> {
             let can_run = match phase {
                 OpsPhase::UpdateInPlace => self.has_updates_in_place(),
                 OpsPhase::Scan | OpsPhase::ScanSome => self.opened.is_ordered(),
+                // Where keys are made has no cost there.
+                OpsPhase::GetInLoop | OpsPhase::UpdateInLoop => self.session.config.medium != MediumKind::Sim,
                 _ => true,
             };
             if !can_run {
@@ -220,12 +192,12 @@ impl<'a, E: Engine> Run<'a, E> {
             let phase = session.phase("prefill", prefilled);
             drive(&phase, |thread| {
                 self.opened.seat(thread)?;
-                Ok(self.writer(NAME, &phase, thread, 0, |number| number))
+                Ok(self.writer(NAME, &phase, thread, 0, |number| number).ahead())
             })?;
         }
         let phase = session.phase(NAME, self.records() - prefilled);
         let row = self.measured(&phase, |thread| {
-            Ok(self.writer(NAME, &phase, thread, 0, move |number| prefilled + number))
+            Ok(self.writer(NAME, &phase, thread, 0, move |number| prefilled + number).ahead())
         })?;
         session.verify_count(NAME, self.opened, self.records())?;
         Ok(session.batched(row))
@@ -239,7 +211,7 @@ impl<'a, E: Engine> Run<'a, E> {
         thread: usize,
         version: u64,
         mut record: impl FnMut(u64) -> u64,
-    ) -> impl Caller {
+    ) -> impl Calls {
         let (session, end) = (&self.session, phase.share(thread).end);
         let mut client = Batched::new(self.opened.client(), session.config.batch);
         let fill = move |number, request: &mut Request| {
@@ -247,7 +219,7 @@ impl<'a, E: Engine> Run<'a, E> {
             self.keys.fill(record, &mut request.pair.0);
             session.values.fill(record, version, &mut request.pair.1);
         };
-        Ahead::new(fill, move |number, request| {
+        calls(fill, move |number, request| {
             client.put(&mut request.pair).map_err(session.refused(name))?;
             let answer = client.answer(Access::Put);
             if number + 1 < end {
@@ -265,23 +237,30 @@ impl<'a, E: Engine> Run<'a, E> {
         }
     }
 
-    /// The same of records chosen uniformly.
-    fn random_keys(&self, phase: u64, thread: usize) -> impl FnMut(u64, &mut Request) {
+    /// Records chosen uniformly.
+    fn any_record(&self, phase: u64, thread: usize) -> impl FnMut(u64) -> u64 {
         let mut random = self.random(phase, thread);
-        self.keys_of(move |_| random.random_range(0..self.records()))
+        move |_| random.random_range(0..self.records())
     }
 
     fn get(&self) -> Result<Row, BenchError> {
         const NAME: &str = "get";
+        self.measured(&self.warmed(NAME), |thread| Ok(self.reader(NAME, 1, thread).ahead()))
+    }
+
+    fn get_in_loop(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "get_in_loop";
+        self.measured(&self.warmed(NAME), |thread| Ok(self.reader(NAME, 7, thread).in_loop()))
+    }
+
+    /// The calls of a thread that read records chosen uniformly.
+    fn reader<'r>(&'r self, name: &'r str, phase: u64, thread: usize) -> impl Calls {
         let session = &self.session;
-        let phase = self.warmed(NAME);
-        self.measured(&phase, |thread| {
-            let (mut client, mut value) = (self.opened.client(), self.value());
-            let refused = session.refused(NAME);
-            Ok(Ahead::new(self.random_keys(1, thread), move |_, Request { record, pair }| {
-                let found = client.get_into(&pair.0, &mut value).map_err(&refused)?;
-                session.verify(NAME, *record, found.then_some(&value))
-            }))
+        let (mut client, mut value) = (self.opened.client(), self.value());
+        let refused = session.refused(name);
+        calls(self.keys_of(self.any_record(phase, thread)), move |_, Request { record, pair }| {
+            let found = client.get_into(&pair.0, &mut value).map_err(&refused)?;
+            session.verify(name, *record, found.then_some(&value))
         })
     }
 
@@ -344,14 +323,20 @@ impl<'a, E: Engine> Run<'a, E> {
 
     fn update(&self) -> Result<Row, BenchError> {
         const NAME: &str = "update";
-        let session = &self.session;
         let phase = self.warmed(NAME);
         let row = self.measured(&phase, |thread| {
-            let mut random = self.random(3, thread);
-            let record = move |_| random.random_range(0..self.records());
-            Ok(self.writer(NAME, &phase, thread, UPDATED, record))
+            Ok(self.writer(NAME, &phase, thread, UPDATED, self.any_record(3, thread)).ahead())
         })?;
-        Ok(session.batched(row))
+        Ok(self.session.batched(row))
+    }
+
+    fn update_in_loop(&self) -> Result<Row, BenchError> {
+        const NAME: &str = "update_in_loop";
+        let phase = self.warmed(NAME);
+        let row = self.measured(&phase, |thread| {
+            Ok(self.writer(NAME, &phase, thread, UPDATED, self.any_record(8, thread)).in_loop())
+        })?;
+        Ok(self.session.batched(row))
     }
 
     /// Copy on write: the value is read, and another put in its place.
@@ -367,11 +352,12 @@ impl<'a, E: Engine> Run<'a, E> {
                 self.keys.fill(request.record, &mut request.pair.0);
                 session.values.fill(request.record, UPDATED, &mut request.pair.1);
             };
-            Ok(Ahead::new(fill, move |_, Request { record, pair: (key, value) }| {
+            Ok(calls(fill, move |_, Request { record, pair: (key, value) }| {
                 let found = client.get_into(key, &mut old).map_err(session.refused(NAME))?;
                 session.verify(NAME, *record, found.then_some(&old))?;
                 client.put(key, value).map_err(session.refused(NAME))
-            }))
+            })
+            .ahead())
         })
     }
 
@@ -393,10 +379,11 @@ impl<'a, E: Engine> Run<'a, E> {
         let at = self.first_word();
         self.measured(&phase, |thread| {
             let (mut client, refused) = (self.opened.client(), session.refused(NAME));
-            Ok(Ahead::new(self.random_keys(4, thread), move |_, Request { record, pair }| {
+            Ok(calls(self.keys_of(self.any_record(4, thread)), move |_, Request { record, pair }| {
                 let found = client.update_in_place(&pair.0, at, |old| old).map_err(&refused)?;
                 found.map(drop).ok_or_else(|| session.fault(NAME, Fault::Missing(*record)))
-            }))
+            })
+            .ahead())
         })
     }
 
@@ -427,9 +414,10 @@ impl<'a, E: Engine> Run<'a, E> {
             || self.records() - deletes,
             |_| {
                 let (mut client, refused) = (self.opened.client(), session.refused(NAME));
-                Ok(Ahead::new(self.keys_of(move |position| order.at(position)), move |_, request| {
+                Ok(calls(self.keys_of(move |position| order.at(position)), move |_, request| {
                     client.delete(&request.pair.0).map_err(&refused)
-                }))
+                })
+                .ahead())
             },
         )?;
         session.verify_count(NAME, self.opened, self.records() - deletes)?;
@@ -448,10 +436,11 @@ impl<'a, E: Engine> Run<'a, E> {
             |_| {
                 let (mut client, refused) = (self.opened.client(), session.refused(NAME));
                 let keys = self.keys_of(move |position| order.at(deleted + position));
-                Ok(Ahead::new(keys, move |_, Request { record, pair }| {
+                Ok(calls(keys, move |_, Request { record, pair }| {
                     let was_there = client.remove(&pair.0).map_err(&refused)?;
                     if was_there { Ok(()) } else { Err(session.fault(NAME, Fault::Missing(*record))) }
-                }))
+                })
+                .ahead())
             },
         )?;
         session.verify_count(NAME, self.opened, self.records() - deletes)?;
