@@ -135,6 +135,13 @@ pub trait Caller {
 
     /// Makes the call of this number.
     fn call(&mut self, number: u64) -> Result<Answer, BenchError>;
+
+    /// Checks what the last call has read, as far as it has not done that itself. It is not timed as a part
+    /// of it.
+    #[inline]
+    fn check(&mut self) -> Result<(), BenchError> {
+        Ok(())
+    }
 }
 
 /// Calls that make what they take.
@@ -422,6 +429,7 @@ fn make(
                 }
             }
             latencies.record_waited(answer);
+            caller.check()?;
         }
         number = block.end;
     }

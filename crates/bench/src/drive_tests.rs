@@ -132,3 +132,28 @@ fn each_call_is_made_behind_the_preparation_of_its_block() {
     assert!(timed.iter().all(|(prepared, _)| (1..=BLOCK).contains(&(prepared.end - prepared.start))));
     assert!(timed.iter().flat_map(|(prepared, _)| prepared.clone()).eq(0..STRIDE + 40));
 }
+
+/// A caller whose checks take long, and fail behind the call of a number.
+struct Checking(Vec<u64>, u64);
+
+impl Caller for Checking {
+    fn prepare(&mut self, _calls: Range<u64>) {}
+
+    fn call(&mut self, number: u64) -> Result<Answer, BenchError> {
+        self.0.push(number);
+        Ok(().into())
+    }
+
+    fn check(&mut self) -> Result<(), BenchError> {
+        std::thread::sleep(Duration::from_millis(2));
+        if self.0.pop() == Some(self.1) { Err(failure()) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_check_follows_each_call_and_is_in_the_time_of_the_phase_alone() {
+    let outcome = drive(&phase(1, BLOCK), |_| Ok(Checking(Vec::new(), BLOCK))).unwrap();
+    assert!(outcome.seconds >= 0.002 * BLOCK as f64, "{}", outcome.seconds);
+    assert!(outcome.percentile(100.0).unwrap() < 2_000_000);
+    assert!(drive(&phase(1, BLOCK), |_| Ok(Checking(Vec::new(), BLOCK - 1))).is_err());
+}

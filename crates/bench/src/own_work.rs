@@ -6,7 +6,7 @@
 //! memory, some of it is free.
 
 use super::config::Config;
-use super::scan::Names;
+use super::scan::{Names, Pairs};
 use crate::workload::{KeyShape, Values, mix};
 use quipu::MediumKind;
 use rand::rngs::SmallRng;
@@ -29,7 +29,7 @@ pub(super) struct OwnWork {
     pub(super) value: f64,
     /// To check a value that was read.
     pub(super) check: f64,
-    /// To check a pair that was scanned.
+    /// To copy a pair that was scanned, and check it.
     pub(super) pair: f64,
 }
 
@@ -42,7 +42,7 @@ impl OwnWork {
         let mut random = SmallRng::seed_from_u64(mix(config.seed));
         let mut work = OwnWork::default();
         let mut pairs = vec![(0, Vec::new(), Vec::new()); BLOCK];
-        let mut named = Vec::new();
+        let (mut copies, mut named) = (Pairs::default(), Vec::new());
         for _ in 0..RECORDS / BLOCK as u64 {
             work.key += nanoseconds(&mut pairs, |(record, key, _)| {
                 *record = random.random_range(0..config.records);
@@ -53,7 +53,9 @@ impl OwnWork {
                 black_box(values.check(*record, value, 0).is_ok());
             });
             work.check += check;
+            copies.clear();
             work.pair += check
+                + nanoseconds(&mut pairs, |(_, key, value)| copies.push(key, value))
                 + nanoseconds(&mut pairs, |(_, key, value)| {
                     keys.fill(Names::number_of(keys, key, value), &mut named);
                     black_box(named == *key);

@@ -62,7 +62,8 @@ pub struct Row {
     pub limit_mops: Option<f64>,
     /// The same limit in huge pages.
     pub limit_huge_mops: Option<f64>,
-    /// Time of an operation that is the benchmark's own: it draws keys and values, and checks values.
+    /// Time of an operation that is the benchmark's own: it draws keys and values, copies what a scan shows,
+    /// and checks values.
     pub own_ns: Option<f64>,
     /// Puts of an operation that returned because another one had overwritten them, if there were any.
     pub eliminated_per_op: Option<f64>,

@@ -186,8 +186,7 @@ impl<E: Engine> Run<'_, E> {
             |thread| {
                 let mut worker = self.worker(&name);
                 let mut requests = self.requests.for_thread(seed, thread as u64);
-                let mut scan = self.scan(&name);
-                Ok(move |call: u64| match requests.next(&self.stored) {
+                Ok(self.scan(&name).calls(move |scan, call| match requests.next(&self.stored) {
                     Operation::Read(record) => worker.read(record),
                     Operation::Update(record) => worker.put(record, call + 1),
                     Operation::ReadModifyWrite(record) => {
@@ -200,7 +199,7 @@ impl<E: Engine> Run<'_, E> {
                         Ok(())
                     }
                     Operation::Scan(record, count) => scan.run(&mut worker.client, record, count),
-                })
+                }))
             },
         )?;
         session.verify_count(&name, self.opened, self.stored.stored())?;

@@ -310,12 +310,11 @@ impl<'a, E: Engine> Run<'a, E> {
         let row = self.measured(&phase, |thread| {
             let mut client = self.opened.client();
             let mut random = self.random(6, thread);
-            let mut scan = Scan::new(session, name, &self.keys, &last);
             let count = count.clone();
-            Ok(move |_| {
+            Ok(Scan::new(session, name, &self.keys, &last).calls(move |scan, _| {
                 let record = random.random_range(0..self.records());
                 scan.run(&mut client, record, random.random_range(count.clone()))
-            })
+            }))
         })?;
         Scan::new(session, name, &self.keys, &last).all(self.opened, self.records())?;
         Ok(row)
