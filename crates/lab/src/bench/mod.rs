@@ -36,8 +36,8 @@ mod util;
 pub use allocation::allocation;
 pub use cleaning::cleaning;
 pub use index::{
-    Access, Contender, HouseIndex, IndexKind, IndexLoad, IndexOrder, IndexRun, NoBulk, SCANNED, index_table,
-    indexes,
+    Access, Contender, HouseIndex, IndexKeys, IndexKind, IndexLoad, IndexOrder, IndexRun, NoBulk, SCANNED,
+    index_table, indexes,
 };
 pub use levels::levels;
 pub use memtables::{Order, memtables};

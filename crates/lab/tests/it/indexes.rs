@@ -48,7 +48,8 @@ fn all_are_measured(medium: MediumKind, words: &str, sets: &[&str], check: impl 
     assert_eq!(rest.next(), None);
 }
 
-const SETS: [&str; 6] = ["uniform", "longlat", "osm", "fb", "prefix", "sequential"];
+const SETS: [&str; 9] =
+    ["uniform", "longlat", "osm", "fb", "prefix", "sequential", "decimal8", "decimal16", "fields"];
 
 #[test]
 fn every_index_is_measured_on_every_set_of_keys() {
@@ -87,6 +88,59 @@ fn the_table_has_a_line_for_each_index_and_set() {
     );
 }
 
+/// A map of numbers alone.
+struct OfNumbers(Map);
+
+impl Contender for OfNumbers {
+    const ORDERED: bool = true;
+    const ONLY_NUMBERS: bool = true;
+
+    type Access<'c> = MapAccess<'c>;
+    type Bulk = NoBulk;
+
+    fn access(&self) -> MapAccess<'_> {
+        self.0.access()
+    }
+
+    fn bulk(&self) -> Option<NoBulk> {
+        None
+    }
+
+    fn load(bulk: &NoBulk) -> Result<OfNumbers, BenchError> {
+        match *bulk {}
+    }
+}
+
+struct NumbersKind;
+
+impl IndexKind for NumbersKind {
+    fn measure(&self, run: &IndexRun<'_>, sink: Sink<'_>) -> Result<(), BenchError> {
+        let make = || Ok(OfNumbers(Map { map: Mutex::default(), broken: Broken::Not }));
+        run.measure("numbers", make, sink)
+    }
+}
+
+#[test]
+fn orders_have_lines_of_their_own_and_what_is_not_run_says_why() {
+    let words = "--keys sequential,fields --order multiplicative,random --records 200";
+    let rows = measured(MediumKind::Dram, words, &[NumbersKind]).unwrap();
+    let (run, not_run): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.not_run.is_none());
+    assert!(run.iter().all(|row| row.keys == Some("sequential")) && run.len() == 10, "{run:?}");
+    assert!(not_run.iter().all(|row| row.keys == Some("fields")) && not_run.len() == 2, "{not_run:?}");
+    let text = index_table(&rows);
+    let lines: Vec<Vec<&str>> = text.lines().skip(3).map(|line| line.split_whitespace().collect()).collect();
+    let named: Vec<_> = lines.iter().map(|line| (line[0], line[1], line[2])).collect();
+    let of = |keys, order| (keys, order, "numbers");
+    let expected = [
+        of("sequential", "multiplicative"),
+        of("sequential", "random"),
+        of("fields", "multiplicative"),
+        of("fields", "random"),
+    ];
+    assert_eq!(named, expected, "{text}");
+    assert!(lines[2].ends_with(&["its", "keys", "are", "numbers"]), "{text}");
+}
+
 #[test]
 fn settings_without_a_batch_or_with_threads_on_the_simulator_are_refused() {
     let named = |medium, words: &str, name: &str| {
@@ -95,6 +149,7 @@ fn settings_without_a_batch_or_with_threads_on_the_simulator_are_refused() {
     };
     named(MediumKind::Dram, "--records 63 --threads 2", "records");
     named(MediumKind::Sim, "--records 1k --threads 2", "threads");
+    named(MediumKind::Dram, "--records 200M --keys decimal8", "records");
 }
 
 /// A fault of an index, if it has one.
@@ -117,12 +172,12 @@ enum Broken {
 }
 
 struct Map {
-    map: Mutex<BTreeMap<u64, u64>>,
+    map: Mutex<BTreeMap<Vec<u8>, u64>>,
     broken: Broken,
 }
 
 struct MapAccess<'c> {
-    map: MutexGuard<'c, BTreeMap<u64, u64>>,
+    map: MutexGuard<'c, BTreeMap<Vec<u8>, u64>>,
     broken: Broken,
 }
 
@@ -152,37 +207,37 @@ impl Contender for Map {
 }
 
 impl Access for MapAccess<'_> {
-    fn insert(&mut self, key: u64, word: u64) -> Result<Option<u64>, BenchError> {
-        Ok(self.map.insert(key, word))
+    fn insert(&mut self, key: &[u8], word: u64) -> Result<Option<u64>, BenchError> {
+        Ok(self.map.insert(key.to_vec(), word))
     }
 
-    fn get(&mut self, key: u64) -> Result<Option<u64>, BenchError> {
-        Ok(match (self.map.get(&key).copied(), self.broken) {
+    fn get(&mut self, key: &[u8]) -> Result<Option<u64>, BenchError> {
+        Ok(match (self.map.get(key).copied(), self.broken) {
             (Some(100), Broken::Forgets) => None,
             (Some(100), Broken::Confuses) => Some(101),
             (found, _) => found,
         })
     }
 
-    fn get_many(&mut self, keys: &[u64], words: &mut Vec<Option<u64>>) -> Result<(), BenchError> {
-        words.extend(keys.iter().map(|key| self.map.get(key).copied()));
+    fn get_many(&mut self, keys: &[&[u8]], words: &mut Vec<Option<u64>>) -> Result<(), BenchError> {
+        words.extend(keys.iter().map(|key| self.map.get(*key).copied()));
         if self.broken == Broken::ConfusesInBatches {
             words.swap(3, 4);
         }
         Ok(())
     }
 
-    fn scan(&mut self, from: u64, words: &mut Vec<u64>) -> Result<(), BenchError> {
+    fn scan(&mut self, from: &[u8], words: &mut Vec<u64>) -> Result<(), BenchError> {
         let count = if self.broken == Broken::EndsEarly { SCANNED / 2 } else { SCANNED };
-        words.extend(self.map.range(from..).take(count).map(|(_, word)| *word));
+        words.extend(self.map.range(from.to_vec()..).take(count).map(|(_, word)| *word));
         if self.broken == Broken::Disorders {
             words[1..].reverse();
         }
         Ok(())
     }
 
-    fn remove(&mut self, key: u64) -> Result<Option<u64>, BenchError> {
-        if self.broken == Broken::Keeps { self.get(key) } else { Ok(self.map.remove(&key)) }
+    fn remove(&mut self, key: &[u8]) -> Result<Option<u64>, BenchError> {
+        if self.broken == Broken::Keeps { self.get(key) } else { Ok(self.map.remove(key)) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The map of the standard library: one thread has it for a whole phase, so that no lock is in its figures.
 
+use super::number;
 use quipu_bench::BenchError;
 use quipu_lab::bench::{Access, Contender, SCANNED};
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ impl BTree {
 
 impl Contender for BTree {
     const ORDERED: bool = true;
+    const ONLY_NUMBERS: bool = true;
 
     type Access<'c> = BTreeAccess<'c>;
     type Bulk = Vec<(u64, u64)>;
@@ -39,23 +41,23 @@ impl Contender for BTree {
 
 impl Access for BTreeAccess<'_> {
     #[inline(always)]
-    fn insert(&mut self, key: u64, word: u64) -> Result<Option<u64>, BenchError> {
-        Ok(self.0.insert(key, word))
+    fn insert(&mut self, key: &[u8], word: u64) -> Result<Option<u64>, BenchError> {
+        Ok(self.0.insert(number(key), word))
     }
 
     #[inline(always)]
-    fn get(&mut self, key: u64) -> Result<Option<u64>, BenchError> {
-        Ok(self.0.get(&key).copied())
+    fn get(&mut self, key: &[u8]) -> Result<Option<u64>, BenchError> {
+        Ok(self.0.get(&number(key)).copied())
     }
 
     #[inline(always)]
-    fn scan(&mut self, from: u64, words: &mut Vec<u64>) -> Result<(), BenchError> {
-        words.extend(self.0.range(from..).take(SCANNED).map(|(_, word)| *word));
+    fn scan(&mut self, from: &[u8], words: &mut Vec<u64>) -> Result<(), BenchError> {
+        words.extend(self.0.range(number(from)..).take(SCANNED).map(|(_, word)| *word));
         Ok(())
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: u64) -> Result<Option<u64>, BenchError> {
-        Ok(self.0.remove(&key))
+    fn remove(&mut self, key: &[u8]) -> Result<Option<u64>, BenchError> {
+        Ok(self.0.remove(&number(key)))
     }
 }

@@ -1,6 +1,7 @@
 //! congee: an adaptive radix tree that many threads use at once, by optimistic lock coupling. It cannot be
 //! loaded in one go.
 
+use super::number;
 use ::congee::{Congee, DefaultAllocator};
 use quipu_bench::BenchError;
 use quipu_lab::bench::{Access, Contender, NoBulk, SCANNED};
@@ -20,6 +21,7 @@ pub struct ArtAccess<'c> {
 
 impl Contender for Art {
     const ORDERED: bool = true;
+    const ONLY_NUMBERS: bool = true;
 
     type Access<'c> = ArtAccess<'c>;
     type Bulk = NoBulk;
@@ -51,35 +53,37 @@ impl std::error::Error for OutOfMemory {}
 
 impl Access for ArtAccess<'_> {
     #[inline(always)]
-    fn insert(&mut self, key: u64, word: u64) -> Result<Option<u64>, BenchError> {
-        let old = self.tree.insert(key as usize, word as usize, &self.tree.pin());
+    fn insert(&mut self, key: &[u8], word: u64) -> Result<Option<u64>, BenchError> {
+        let old = self.tree.insert(number(key) as usize, word as usize, &self.tree.pin());
         old.map(|old| old.map(|word| word as u64))
             .map_err(|_| BenchError::refused(NAME, "insert")(OutOfMemory))
     }
 
     #[inline(always)]
-    fn get(&mut self, key: u64) -> Result<Option<u64>, BenchError> {
-        Ok(self.tree.get(&(key as usize), &self.tree.pin()).map(|word| word as u64))
+    fn get(&mut self, key: &[u8]) -> Result<Option<u64>, BenchError> {
+        Ok(self.tree.get(&(number(key) as usize), &self.tree.pin()).map(|word| word as u64))
     }
 
     /// Batches pin once.
     #[inline(always)]
-    fn get_many(&mut self, keys: &[u64], words: &mut Vec<Option<u64>>) -> Result<(), BenchError> {
+    fn get_many(&mut self, keys: &[&[u8]], words: &mut Vec<Option<u64>>) -> Result<(), BenchError> {
         let guard = self.tree.pin();
-        words.extend(keys.iter().map(|key| self.tree.get(&(*key as usize), &guard).map(|word| word as u64)));
+        words.extend(
+            keys.iter().map(|key| self.tree.get(&(number(key) as usize), &guard).map(|word| word as u64)),
+        );
         Ok(())
     }
 
     #[inline(always)]
-    fn scan(&mut self, from: u64, words: &mut Vec<u64>) -> Result<(), BenchError> {
+    fn scan(&mut self, from: &[u8], words: &mut Vec<u64>) -> Result<(), BenchError> {
         let ArtAccess { tree, scanned } = self;
-        let found = tree.range(&(from as usize), &usize::MAX, scanned, &tree.pin());
+        let found = tree.range(&(number(from) as usize), &usize::MAX, scanned, &tree.pin());
         words.extend(scanned[..found].iter().map(|(_, word)| *word as u64));
         Ok(())
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: u64) -> Result<Option<u64>, BenchError> {
-        Ok(self.tree.remove(&(key as usize), &self.tree.pin()).map(|word| word as u64))
+    fn remove(&mut self, key: &[u8]) -> Result<Option<u64>, BenchError> {
+        Ok(self.tree.remove(&(number(key) as usize), &self.tree.pin()).map(|word| word as u64))
     }
 }

@@ -10,3 +10,9 @@ mod congee;
 pub use btree::BTree;
 pub use choice::IndexChoice;
 pub use congee::Art;
+
+/// The number that a key of eight bytes is.
+#[inline(always)]
+fn number(key: &[u8]) -> u64 {
+    u64::from_be_bytes(key.try_into().expect("keys of sets of numbers have eight bytes"))
+}

@@ -13,6 +13,7 @@ Examples:
   quipu-lab bench index --index alex,masstree --keys all --records 10M
   quipu-lab bench index --index hash,cceh --threads 2
   quipu-lab bench index --index alex --keys sequential --order ascending --json
+  quipu-lab bench index --index alex,masstree --keys decimal8,decimal16,fields --order random,multiplicative
   quipu-lab bench index --index cceh-pm,fastfair,buckets --medium sim   # lines and fences of an operation
 
 Fields of the JSON objects: design (the index), phase (insert, get, get_many of 32, scan of 100, remove; bulk_load and loaded_get of an \
@@ -22,10 +23,11 @@ lines_read_per_op, media_write_bytes_per_op, remote_writes_per_op, remote_reads_
 
 /// Measure indexes alone, on sets of keys that are easy and hard for indexes that learn.
 ///
-/// An index names the records of a table in DRAM, whose keys have eight bytes. All are inserted into an
-/// empty index, read one by one and in batches of 32, scanned by 100 from every tenth, and removed. An index
-/// in DRAM that can be loaded in one go from what a clean close leaves is loaded so, by one thread, and read
-/// again. Each answer must be the word that was inserted. An index without keys reads them in the table.
+/// An index names the records of a table in DRAM, whose keys are numbers in eight bytes, or text. All are
+/// inserted into an empty index, read one by one and in batches of 32, scanned by 100 from every tenth, and
+/// removed. An index in DRAM that can be loaded in one go from what a clean close leaves is loaded so, by one
+/// thread, and read again. Each answer must be the word that was inserted. An index without keys reads them
+/// in the table.
 ///
 /// Indexes: alex, masstree, hash and cceh are in DRAM. Those in the pool are cceh-pm, fastfair, buckets and
 /// buckets-locks. Alex, masstree and fastfair keep keys in order and are scanned.

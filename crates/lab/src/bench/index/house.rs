@@ -113,7 +113,9 @@ impl HouseIndex {
         sink: Sink<'_>,
     ) -> Result<(), BenchError> {
         let zone_size = zone_size(run.config);
-        let bytes = run.config.records * INDEX_PER_RECORD + SPARE * zone_size;
+        // A tree in the pool keeps text beside its nodes, in chunks.
+        let each = INDEX_PER_RECORD + 2 * run.records.length() as u64;
+        let bytes = run.config.records * each + SPARE * zone_size;
         let region = bare(run.config, bytes)?;
         let make = || {
             let index = self.create::<I>(&region, zone_size, settings)?;

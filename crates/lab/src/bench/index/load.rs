@@ -1,10 +1,11 @@
 //! The arguments of the benchmark, for all programs that run it.
 
+use super::keys::IndexKeys;
 use quipu::MediumKind;
 use quipu_bench::choice::{OneOrAll, chosen};
 use quipu_bench::config::Config;
+use quipu_bench::distinct::distinct;
 use quipu_bench::size;
-use quipu_bench::workload::KeySet;
 
 /// Records where no number is given.
 const RECORDS: u64 = 1_000_000;
@@ -16,6 +17,8 @@ const RECORDS_SIM: u64 = 20_000;
 pub enum IndexOrder {
     /// Any order.
     Random,
+    /// Each key 618,033,989 behind the one before, around and around.
+    Multiplicative,
     /// The order of keys; each thread has a part of its own.
     Ascending,
 }
@@ -25,6 +28,7 @@ impl IndexOrder {
     pub fn name(self) -> &'static str {
         match self {
             IndexOrder::Random => "random",
+            IndexOrder::Multiplicative => "multiplicative",
             IndexOrder::Ascending => "ascending",
         }
     }
@@ -33,14 +37,15 @@ impl IndexOrder {
 /// Keys, and how many.
 #[derive(Clone, Debug, clap::Args)]
 pub struct IndexLoad {
-    /// Sets of keys, separated by commas, or all. They are uniform (any 64 bits), longlat (longitude and
-    /// latitude of places around cities), osm (their bits by turns), fb (below 2^38, 21 far above), prefix
-    /// (3 tenants, four letters, 24 bits) and sequential.
+    /// Sets of keys, separated by commas, or all. Numbers in eight bytes are uniform (any 64 bits), longlat
+    /// (longitude and latitude of places around cities), osm (their bits by turns), fb (below 2^38, 21 far
+    /// above), prefix (3 tenants, four letters, 24 bits) and sequential. Text is decimal8 and decimal16
+    /// (numbers of so many digits), and fields (such as user:0123456789:field7).
     #[arg(long, value_name = "SET", value_delimiter = ',', default_value = "uniform")]
-    keys: Vec<OneOrAll<KeySet>>,
-    /// The order in which records are inserted.
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t = IndexOrder::Random)]
-    pub order: IndexOrder,
+    keys: Vec<OneOrAll<IndexKeys>>,
+    /// Orders in which records are inserted, separated by commas, each into an index of its own.
+    #[arg(long, value_enum, value_name = "ORDER", value_delimiter = ',', default_value = "random")]
+    order: Vec<IndexOrder>,
     /// Records, such as 200k or 10M. [default: 1M, on sim 20k]
     #[arg(long, value_name = "N", value_parser = size::count::<u64>)]
     records: Option<u64>,
@@ -51,8 +56,13 @@ pub struct IndexLoad {
 
 impl IndexLoad {
     /// The sets of keys, each once.
-    pub fn keys(&self) -> Vec<KeySet> {
+    pub fn keys(&self) -> Vec<IndexKeys> {
         chosen(&self.keys)
+    }
+
+    /// The orders of insertion, each once.
+    pub fn orders(&self) -> Vec<IndexOrder> {
+        distinct(self.order.iter().copied())
     }
 
     /// Records and threads, over what `config` says of all else.
@@ -66,7 +76,9 @@ impl IndexLoad {
     pub fn heading(&self, config: &Config) -> String {
         let Config { records, threads, seed, .. } = config;
         let threads = if *threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
-        let order = self.order.name();
-        format!("Indexes of {records} keys of 8 bytes, inserted in {order} order, {threads}, seed {seed}.")
+        let lengths = distinct(self.keys().iter().map(|keys| keys.length().to_string())).join(", ");
+        let orders = self.orders().iter().map(|order| order.name()).collect::<Vec<_>>().join(", ");
+        let keys = format!("{records} keys of {lengths} bytes");
+        format!("Indexes of {keys}, inserted in {orders} order, {threads}, seed {seed}.")
     }
 }

@@ -1,9 +1,9 @@
 //! Indexes alone, on sets of keys that are easy and hard for indexes that learn.
 //!
-//! An index stands beside a table of records in DRAM, which here are keys of eight bytes and nothing else. A
-//! word of the index names a record of the table. An index that knows the hash of a key, or a part of it,
-//! reads the record's key before it answers, as it would in a store. So every answer is proved, and the cost
-//! of the proof is the index's.
+//! An index stands beside a table of records in DRAM, which here are keys and nothing else. All keys of a set
+//! have one length. A word of the index names a record of the table. An index that knows the hash of a key,
+//! or a part of it, reads the record's key before it answers, as it would in a store. So every answer is
+//! proved, and the cost of the proof is the index's.
 //!
 //! All records are inserted into an empty index, read one by one and in batches, scanned, and removed. Then
 //! an index that can be loaded in one go is loaded, and read again. Each answer must be the word that was
@@ -11,6 +11,7 @@
 //! takes no miss of a cache.
 //!
 //! - `load`: the arguments.
+//! - `keys`: sets of keys.
 //! - `records`: the table, and the order of lookups.
 //! - `house`: the indexes of this house, by name.
 //! - `ours`: one of them behind [`Contender`].
@@ -20,6 +21,7 @@
 
 mod house;
 mod image;
+mod keys;
 mod load;
 mod ours;
 mod records;
@@ -27,6 +29,7 @@ mod run;
 mod table;
 
 pub use house::HouseIndex;
+pub use keys::IndexKeys;
 pub use load::{IndexLoad, IndexOrder};
 pub use run::{IndexRun, indexes};
 pub use table::index_table;
@@ -53,6 +56,8 @@ pub trait IndexKind {
 pub trait Contender: Sync + Sized {
     /// Whether it keeps keys in order, so that it can be scanned.
     const ORDERED: bool;
+    /// Whether its keys are numbers of eight bytes, and no text.
+    const ONLY_NUMBERS: bool = false;
 
     /// The use of it by one thread.
     type Access<'c>: Access
@@ -82,27 +87,27 @@ pub trait Contender: Sync + Sized {
 /// The [`Contender::Bulk`] of an index that cannot be loaded in one go.
 pub type NoBulk = Infallible;
 
-/// The use of an index by one thread. Keys are numbers in their order, words are not zero.
+/// The use of an index by one thread. Words are not zero.
 pub trait Access {
     /// Inserts a key with its word, and returns the word that it had.
     ///
     /// # Errors
     /// The index's own.
-    fn insert(&mut self, key: u64, word: u64) -> Result<Option<u64>, BenchError>;
+    fn insert(&mut self, key: &[u8], word: u64) -> Result<Option<u64>, BenchError>;
 
     /// The word of a key.
     ///
     /// # Errors
     /// The index's own.
-    fn get(&mut self, key: u64) -> Result<Option<u64>, BenchError>;
+    fn get(&mut self, key: &[u8]) -> Result<Option<u64>, BenchError>;
 
     /// The words of several keys, in their order, added to `words`. Their cache misses may overlap.
     ///
     /// # Errors
     /// The index's own.
-    fn get_many(&mut self, keys: &[u64], words: &mut Vec<Option<u64>>) -> Result<(), BenchError> {
+    fn get_many(&mut self, keys: &[&[u8]], words: &mut Vec<Option<u64>>) -> Result<(), BenchError> {
         for key in keys {
-            words.push(self.get(*key)?);
+            words.push(self.get(key)?);
         }
         Ok(())
     }
@@ -112,11 +117,11 @@ pub trait Access {
     ///
     /// # Errors
     /// The index's own.
-    fn scan(&mut self, from: u64, words: &mut Vec<u64>) -> Result<(), BenchError>;
+    fn scan(&mut self, from: &[u8], words: &mut Vec<u64>) -> Result<(), BenchError>;
 
     /// Removes a key, and returns its word.
     ///
     /// # Errors
     /// The index's own.
-    fn remove(&mut self, key: u64) -> Result<Option<u64>, BenchError>;
+    fn remove(&mut self, key: &[u8]) -> Result<Option<u64>, BenchError>;
 }

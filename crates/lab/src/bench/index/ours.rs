@@ -25,11 +25,20 @@ const LOAD: &str = "bulk_load";
 pub(super) trait OfHouse: Index {
     /// Whether it keeps keys in order.
     const ORDERED: bool = false;
-    /// Whether it finds a key of eight bytes without the record.
-    const PROVES: bool = false;
+    /// Whether it finds a key of this length without the record.
+    fn proves(_length: usize) -> bool {
+        false
+    }
 
-    /// Tells the words of the next keys from this one on, as many as a scan has.
-    fn scan(&self, _guard: &Guard<'_>, _from: &[u8], _words: &mut Vec<u64>) -> Result<(), IndexError> {
+    /// Tells the words of the next keys from this one on, as many as a scan has. Where it does not prove such
+    /// keys, `is_lower` tells of a word whether its key comes before.
+    fn scan(
+        &self,
+        _guard: &Guard<'_>,
+        _from: &[u8],
+        _is_lower: impl Fn(u64) -> bool,
+        _words: &mut Vec<u64>,
+    ) -> Result<(), IndexError> {
         unreachable!("it keeps no order")
     }
 
@@ -47,16 +56,23 @@ pub(super) trait OfHouse: Index {
     }
 }
 
-fn scan_in_order<I: BothWays>(
+fn scan_in_order<I: BothWays + OfHouse>(
     index: &I,
     guard: &Guard<'_>,
     from: &[u8],
+    is_lower: impl Fn(u64) -> bool,
     words: &mut Vec<u64>,
 ) -> Result<(), IndexError> {
+    let proves = I::proves(from.len());
     let mut scan = index.scan_from(from);
     while words.len() < SCANNED {
         let left = SCANNED - words.len();
-        if !index.next_words(guard, &mut scan, left, |word| words.push(word))? {
+        let each = |word| {
+            if proves || !words.is_empty() || !is_lower(word) {
+                words.push(word);
+            }
+        };
+        if !index.next_words(guard, &mut scan, left, each)? {
             break;
         }
     }
@@ -64,13 +80,23 @@ fn scan_in_order<I: BothWays>(
 }
 
 macro_rules! ordered {
-    () => {
+    ($proves:expr) => {
         const ORDERED: bool = true;
-        const PROVES: bool = true;
 
         #[inline]
-        fn scan(&self, guard: &Guard<'_>, from: &[u8], words: &mut Vec<u64>) -> Result<(), IndexError> {
-            scan_in_order(self, guard, from, words)
+        fn proves(length: usize) -> bool {
+            $proves(length)
+        }
+
+        #[inline]
+        fn scan(
+            &self,
+            guard: &Guard<'_>,
+            from: &[u8],
+            is_lower: impl Fn(u64) -> bool,
+            words: &mut Vec<u64>,
+        ) -> Result<(), IndexError> {
+            scan_in_order(self, guard, from, is_lower, words)
         }
     };
 }
@@ -88,17 +114,18 @@ macro_rules! imaged {
 }
 
 impl OfHouse for Alex {
-    ordered!();
+    // It has the first eight bytes of a key, as far as these tell it apart.
+    ordered!(|length| length == 8);
     imaged!();
 }
 
 impl OfHouse for Masstree {
-    ordered!();
+    ordered!(|_| true);
     imaged!();
 }
 
 impl OfHouse for FastFairIndex {
-    ordered!();
+    ordered!(|_| true);
 }
 
 impl OfHouse for HashIndex {
@@ -128,11 +155,11 @@ impl<'r, I: OfHouse> Ours<'r, I> {
 impl<I: Index> index::Records for Ours<'_, I> {
     fn hash_of(&self, word: u64) -> u64 {
         let key = self.records.key_of(word).unwrap_or_default();
-        I::key_hash(&self.certifier, &key.to_be_bytes())
+        I::key_hash(&self.certifier, key)
     }
 
     fn key_of(&self, word: u64, out: &mut Vec<u8>) {
-        out.extend(self.records.key_of(word).unwrap_or_default().to_be_bytes());
+        out.extend_from_slice(self.records.key_of(word).unwrap_or_default());
     }
 }
 
@@ -163,7 +190,7 @@ impl<'r, I: OfHouse> Contender for Ours<'r, I> {
 
     fn bulk(&self) -> Option<OurBulk<'r>> {
         let participant = self.epochs.register();
-        let bytes = self.index.bytes(&participant.pin(), self.records.keys().len() as u64)?;
+        let bytes = self.index.bytes(&participant.pin(), self.records.count())?;
         Some(OurBulk { name: self.name, bytes, records: self.records })
     }
 
@@ -192,24 +219,11 @@ pub(super) struct OurAccess<'c, 'r, I> {
     participant: Participant,
 }
 
-/// A key as the index takes it.
-struct Hashed {
-    bytes: [u8; 8],
-    hash: u64,
-}
-
-impl Hashed {
-    #[inline(always)]
-    fn key(&self) -> Key<'_> {
-        Key { bytes: &self.bytes, hash: self.hash }
-    }
-}
-
 impl<I: OfHouse> OurAccess<'_, '_, I> {
+    /// A key as the index takes it.
     #[inline(always)]
-    fn hashed(&self, key: u64) -> Hashed {
-        let bytes = key.to_be_bytes();
-        Hashed { hash: I::key_hash(&self.ours.certifier, &bytes), bytes }
+    fn hashed<'k>(&self, key: &'k [u8]) -> Key<'k> {
+        Key { bytes: key, hash: I::key_hash(&self.ours.certifier, key) }
     }
 
     #[cold]
@@ -220,36 +234,36 @@ impl<I: OfHouse> OurAccess<'_, '_, I> {
 
 impl<I: OfHouse> Access for OurAccess<'_, '_, I> {
     #[inline(always)]
-    fn insert(&mut self, key: u64, word: u64) -> Result<Option<u64>, BenchError> {
+    fn insert(&mut self, key: &[u8], word: u64) -> Result<Option<u64>, BenchError> {
         let Ours { index, records, .. } = self.ours;
         let (hashed, guard) = (self.hashed(key), self.participant.pin());
         let matches = |word| records.is_key(word, key);
-        let old = index.upsert(&guard, hashed.key(), word, None, matches, self.ours);
+        let old = index.upsert(&guard, hashed, word, None, matches, self.ours);
         old.map_err(|error| self.refused(INSERT, error))
     }
 
     #[inline(always)]
-    fn get(&mut self, key: u64) -> Result<Option<u64>, BenchError> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<u64>, BenchError> {
         let Ours { index, records, .. } = self.ours;
         let (hashed, guard) = (self.hashed(key), self.participant.pin_to_read());
-        let found = index.get(&guard, hashed.key(), |word| records.is_key(word, key));
+        let found = index.get(&guard, hashed, |word| records.is_key(word, key));
         found.map_err(|error| self.refused(GET, error))
     }
 
     /// In stages, as a store over logs does it: lines of the index, then words and the lines of the records
     /// that must be looked at, then these.
     #[inline(always)]
-    fn get_many(&mut self, keys: &[u64], words: &mut Vec<Option<u64>>) -> Result<(), BenchError> {
+    fn get_many(&mut self, keys: &[&[u8]], words: &mut Vec<Option<u64>>) -> Result<(), BenchError> {
         let Ours { index, records, .. } = self.ours;
         let guard = self.participant.pin_to_read();
         let mut near = [None; BATCH];
         for (near, key) in near.iter_mut().zip(keys) {
-            *near = index.prefetch(&self.participant, self.hashed(*key).key());
+            *near = index.prefetch(&self.participant, self.hashed(key));
         }
         let mut likely = [None; BATCH];
-        if !I::PROVES {
+        if !I::proves(records.length()) {
             for ((likely, near), key) in likely.iter_mut().zip(near).zip(keys) {
-                *likely = index.candidate(&guard, self.hashed(*key).key(), near);
+                *likely = index.candidate(&guard, self.hashed(key), near);
                 if let Some(word) = *likely {
                     records.prefetch(word);
                 }
@@ -257,29 +271,31 @@ impl<I: OfHouse> Access for OurAccess<'_, '_, I> {
         }
         for ((likely, near), key) in likely.into_iter().zip(near).zip(keys) {
             // The answer of an index in the pool has to be durable, and a guess is not.
-            if !I::DURABLE && likely.is_some_and(|word| records.is_key(word, *key)) {
+            if !I::DURABLE && likely.is_some_and(|word| records.is_key(word, key)) {
                 words.push(likely);
                 continue;
             }
-            let matches = |word| records.is_key(word, *key);
-            let found = index.get_near(&guard, self.hashed(*key).key(), near, matches);
+            let matches = |word| records.is_key(word, key);
+            let found = index.get_near(&guard, self.hashed(key), near, matches);
             words.push(found.map_err(|error| self.refused(GET, error))?);
         }
         Ok(())
     }
 
     #[inline(always)]
-    fn scan(&mut self, from: u64, words: &mut Vec<u64>) -> Result<(), BenchError> {
+    fn scan(&mut self, from: &[u8], words: &mut Vec<u64>) -> Result<(), BenchError> {
         let guard = self.participant.pin_to_read();
-        let scanned = self.ours.index.scan(&guard, &from.to_be_bytes(), words);
+        let Ours { index, records, .. } = self.ours;
+        let is_lower = |word| records.key_of(word) < Some(from);
+        let scanned = index.scan(&guard, from, is_lower, words);
         scanned.map_err(|error| self.refused(SCAN, error))
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: u64) -> Result<Option<u64>, BenchError> {
+    fn remove(&mut self, key: &[u8]) -> Result<Option<u64>, BenchError> {
         let Ours { index, records, .. } = self.ours;
         let (hashed, guard) = (self.hashed(key), self.participant.pin());
-        let taken = index.take(&guard, hashed.key(), None, |word| records.is_key(word, key));
+        let taken = index.take(&guard, hashed, None, |word| records.is_key(word, key));
         taken.map_err(|error| self.refused(REMOVE, error))
     }
 }

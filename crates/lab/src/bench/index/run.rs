@@ -1,5 +1,6 @@
 //! The phases: each index over the same records.
 
+use super::keys::{IndexKeys, MOST_OF_DECIMAL8};
 use super::load::{IndexLoad, IndexOrder};
 use super::records::{Probe, Records, word_of};
 use super::{Access, BATCH, Contender, IndexKind, SCANNED};
@@ -14,8 +15,8 @@ use quipu_bench::progress::Progress;
 use quipu_bench::report::{Row, Sink};
 use quipu_bench::session::WARM_UP;
 use quipu_bench::target::touch_dram;
-use quipu_bench::workload::KeySet;
 use quipu_medium::Region;
+use std::array;
 use std::time::Instant;
 
 /// The phases, as rows name them.
@@ -32,7 +33,7 @@ const PER_SCAN: u64 = 10;
 /// Of so many scans, the order of one is checked: each of its records has to be looked at for that.
 const PER_CHECK: u64 = 64;
 /// Records that are looked for when all are removed.
-const ABSENT: usize = 1_000;
+const ABSENT: u64 = 1_000;
 
 /// Measures indexes, one after another, on each set of keys.
 ///
@@ -47,14 +48,20 @@ pub fn indexes<K: IndexKind>(
 ) -> Result<(), BenchError> {
     config.check_run()?;
     let fewest = (BATCH * config.threads) as u64;
-    refuse([(config.records < fewest, "records", "must be at least 32 for each thread, to make a batch")])?;
+    let has_few_digits = config.records > MOST_OF_DECIMAL8 && load.keys().contains(&IndexKeys::Decimal8);
+    refuse([
+        (config.records < fewest, "records", "must be at least 32 for each thread, to make a batch"),
+        (has_few_digits, "records", "must be at most 100M for decimal8, whose keys have eight digits"),
+    ])?;
     for set in load.keys() {
-        progress.begin(&format!("keys {}", set.name()), config.records);
-        let records = Records::new(set, load.order, config.records, config.seed);
-        progress.end();
-        let run = IndexRun { config, set, order: load.order, records, progress };
-        for kind in kinds {
-            kind.measure(&run, sink)?;
+        for order in load.orders() {
+            progress.begin(&format!("keys {}", set.name()), config.records);
+            let records = Records::new(set, order, config.records, config.seed);
+            progress.end();
+            let run = IndexRun { config, set, order, records, progress };
+            for kind in kinds {
+                kind.measure(&run, sink)?;
+            }
         }
     }
     Ok(())
@@ -63,7 +70,7 @@ pub fn indexes<K: IndexKind>(
 /// The records of a set of keys, on which indexes are measured.
 pub struct IndexRun<'a> {
     pub(super) config: &'a Config,
-    set: KeySet,
+    set: IndexKeys,
     order: IndexOrder,
     pub(super) records: Records,
     progress: &'a dyn Progress,
@@ -97,6 +104,10 @@ impl IndexRun<'_> {
         sink: Sink<'_>,
     ) -> Result<(), BenchError> {
         let measured = Measured { run: self, name, region };
+        if C::ONLY_NUMBERS && !matches!(self.set, IndexKeys::Numbers(_)) {
+            sink(Row { not_run: Some("its keys are numbers"), ..measured.row(INSERT) });
+            return Ok(());
+        }
         if !measured.is_simulated() {
             touch_dram(self.config.records)?;
         }
@@ -195,11 +206,11 @@ impl Measured<'_> {
     }
 
     fn insert<C: Contender>(&self, index: &C) -> Result<Row, BenchError> {
-        let keys = self.run.records.keys();
-        self.phase(INSERT, (keys.len() as u64, 1), index, |mut access| {
+        let records = &self.run.records;
+        self.phase(INSERT, (records.count(), 1), index, |mut access| {
             move |call| {
                 let word = word_of(call);
-                match access.insert(keys[call as usize], word)? {
+                match access.insert(records.key(call), word)? {
                     None => Ok(()),
                     Some(found) => Err(self.fault(INSERT, Fault::WrongWord { record: call, found })),
                 }
@@ -208,10 +219,10 @@ impl Measured<'_> {
     }
 
     fn get<C: Contender>(&self, phase: &str, index: &C) -> Result<Row, BenchError> {
-        let probes = self.run.records.probes();
-        self.phase(phase, (probes.len() as u64, 1), index, |mut access| {
+        let records = &self.run.records;
+        self.phase(phase, (records.count(), 1), index, |mut access| {
             move |call| {
-                let Probe { key, word } = probes[call as usize];
+                let Probe { key, word } = records.probe(call);
                 let found = access.get(key)?;
                 self.expect(phase, word, found)
             }
@@ -219,11 +230,11 @@ impl Measured<'_> {
     }
 
     fn get_many<C: Contender>(&self, index: &C) -> Result<Row, BenchError> {
-        let batches = self.run.records.probes().as_chunks::<BATCH>().0;
-        let row = self.phase(GET_MANY, (batches.len() as u64, BATCH as u64), index, |mut access| {
+        let (records, each) = (&self.run.records, BATCH as u64);
+        let row = self.phase(GET_MANY, (records.count() / each, each), index, |mut access| {
             let mut words = Vec::with_capacity(BATCH);
             move |call| {
-                let batch = &batches[call as usize];
+                let batch: [_; BATCH] = array::from_fn(|at| records.probe(call * each + at as u64));
                 words.clear();
                 access.get_many(&batch.map(|probe| probe.key), &mut words)?;
                 for (probe, found) in batch.iter().zip(&words) {
@@ -237,11 +248,11 @@ impl Measured<'_> {
 
     fn scan<C: Contender>(&self, index: &C) -> Result<Row, BenchError> {
         let records = &self.run.records;
-        let scans = (records.keys().len() as u64 / PER_SCAN).max(self.run.config.threads as u64);
+        let scans = (records.count() / PER_SCAN).max(self.run.config.threads as u64);
         self.phase(SCAN, (scans, 1), index, |mut access| {
             let mut words = Vec::with_capacity(SCANNED);
             move |call| {
-                let Probe { key, word } = records.probes()[call as usize];
+                let Probe { key, word } = records.probe(call);
                 words.clear();
                 access.scan(key, &mut words)?;
                 self.expect(SCAN, word, words.first().copied())?;
@@ -267,17 +278,17 @@ impl Measured<'_> {
     }
 
     fn remove<C: Contender>(&self, index: &C) -> Result<Row, BenchError> {
-        let probes = self.run.records.probes();
-        let row = self.phase(REMOVE, (probes.len() as u64, 1), index, |mut access| {
+        let records = &self.run.records;
+        let row = self.phase(REMOVE, (records.count(), 1), index, |mut access| {
             move |call| {
-                let Probe { key, word } = probes[call as usize];
+                let Probe { key, word } = records.probe(call);
                 let found = access.remove(key)?;
                 self.expect(REMOVE, word, found)
             }
         })?;
         let mut access = index.access();
-        for Probe { key, word } in probes.iter().take(ABSENT) {
-            if access.get(*key)?.is_some() {
+        for Probe { key, word } in (0..records.count().min(ABSENT)).map(|number| records.probe(number)) {
+            if access.get(key)?.is_some() {
                 return Err(self.fault(REMOVE, Fault::Undead(word - 1)));
             }
         }

@@ -24,25 +24,37 @@ const COLUMNS: [(&str, &str, usize, Figure); 12] = [
     (INSERT, "threads", 0, |row| Some(row.threads as f64)),
 ];
 
+/// What has a line of its own.
+#[derive(PartialEq)]
+struct Line {
+    keys: Option<&'static str>,
+    order: Option<&'static str>,
+    index: String,
+}
+
+fn line(row: &Row) -> Line {
+    Line { keys: row.keys, order: row.order, index: row.design.clone() }
+}
+
 /// Lays the rows of indexes out as a table, in million operations a second. Costs of the simulator, which are
 /// many for each phase, have a line for each phase.
 pub fn index_table(rows: &[Row]) -> String {
     if rows.iter().all(|row| row.mops.is_none()) {
         return table(rows);
     }
-    let of = |row: &Row| (row.keys, row.design.clone());
-    let lines = distinct(rows.iter().map(of));
-    let names = |header: &str, name: fn(&(Option<&'static str>, String)) -> String| {
+    let lines = distinct(rows.iter().map(line));
+    let names = |header: &str, name: fn(&Line) -> String| {
         (true, std::iter::once(header.to_owned()).chain(lines.iter().map(name)).collect())
     };
-    let mut columns = vec![
-        names("keys", |(keys, _)| keys.unwrap_or_default().to_owned()),
-        names("index", |(_, index)| index.clone()),
-    ];
+    let mut columns = vec![names("keys", |line| line.keys.unwrap_or_default().to_owned())];
+    if distinct(lines.iter().map(|line| line.order)).len() > 1 {
+        columns.push(names("order", |line| line.order.unwrap_or_default().to_owned()));
+    }
+    columns.push(names("index", |line| line.index.clone()));
     for (phase, header, decimals, figure) in COLUMNS {
         let figures: Vec<Option<f64>> = lines
             .iter()
-            .map(|line| rows.iter().find(|row| of(row) == *line && row.phase == phase).and_then(figure))
+            .map(|at| rows.iter().find(|row| line(row) == *at && row.phase == phase).and_then(figure))
             .collect();
         if figures.iter().any(Option::is_some) {
             let cell =
@@ -50,6 +62,11 @@ pub fn index_table(rows: &[Row]) -> String {
             columns
                 .push((false, std::iter::once(header.to_owned()).chain(figures.iter().map(cell)).collect()));
         }
+    }
+    if rows.iter().any(|row| row.not_run.is_some()) {
+        let why = |at: &Line| rows.iter().find(|row| line(row) == *at).and_then(|row| row.not_run);
+        let cells = lines.iter().map(|at| why(at).unwrap_or("-").to_owned());
+        columns.push((true, std::iter::once("not run".to_owned()).chain(cells).collect()));
     }
     format!("Million operations a second, and bytes:\n\n{}", aligned(&columns))
 }
