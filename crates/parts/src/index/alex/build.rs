@@ -52,7 +52,7 @@ impl Builder {
     }
 
     /// Entries of the largest new leaf.
-    fn most(&self) -> usize {
+    pub(super) fn most(&self) -> usize {
         self.most_slots * DENSITY.0 / DENSITY.1
     }
 

@@ -5,7 +5,7 @@
 //! so gives its lock back and builds it anew with fewer slots, together with a neighbour below the same
 //! parent if both have few keys. Where that leaves a parent with one child, the child takes its place. An
 //! empty leaf stays where its neighbours are inner nodes, or have many keys. Its memory is that of a few
-//! slots. The inner node stays too: each run of keys that lie below all others leaves one behind.
+//! slots.
 //!
 //! *Locks.* The leaf and then its parent are locked, upwards as `grow` does, so nobody else replaces a child
 //! of the parent. The neighbour is below the parent: a thread that has its lock may wait for the parent's.

@@ -6,6 +6,7 @@
 
 use super::build::{Builder, below};
 use super::leaf::{Entry, Form, Leaf, Room};
+use super::model::Division;
 use super::node::{Inner, Node, Route};
 use super::tree::{Size, Tree, counted, drop_node};
 use crate::epoch::Guard;
@@ -229,11 +230,13 @@ fn half(
     outer: Room,
 ) -> Box<Node> {
     let n = entries.len();
-    if room == Room::Evenly {
+    // The larger half may be more than a new leaf has. An inner node for it would be at one end of the keys,
+    // and the next run of keys there would make another one below.
+    if room == Room::Evenly && n <= builder.most() {
         return builder.build(entries, range).node;
     }
     // Behind the keys that rise, and before those that fall, nothing comes any more.
-    let slots = if room == outer { n * 20 / 19 } else { n * 2 };
+    let slots = if room == outer { n * 20 / 19 } else { builder.slots_for(n, room) };
     Box::new(Node::Leaf(builder.leaf(entries, range, slots, (room, Form::Cheapest))))
 }
 
@@ -258,9 +261,9 @@ fn cut_between(route: &Route, numbers: &Range<usize>, keys: &[u64], room: Room) 
     [middle, middle + 1].into_iter().filter(is_inside).find(is_fair)
 }
 
-/// One more child for an inner node with sorted slices: the child with this number is cut at `middle`.
-/// Neighbours that are the same child become one, so that a queue, whose leaves go at one end and come at
-/// the other, needs no more of them.
+/// One more child for an inner node, and sorted slices for all: the child with this number is cut at
+/// `middle`. Neighbours that are the same child become one, so that a queue, whose leaves go at one end and
+/// come at the other, needs no more of them.
 fn longer_list(inner: &Inner, cut_child: usize, middle: u64) -> Option<Longer> {
     let (mut firsts, mut children, mut cut) = (Vec::new(), Vec::<*mut Node>::new(), 0);
     for child in 0..inner.route.children() {
@@ -281,19 +284,34 @@ fn longer_list(inner: &Inner, cut_child: usize, middle: u64) -> Option<Longer> {
 }
 
 /// More children for an inner node, so that a leaf can be cut.
+///
+/// The outer leaves of equal shares have all keys beyond these. A run of keys far beyond would make one an
+/// inner node, a run beyond that run the outer leaf of it, and so on. So the shares become a list there.
 fn longer(inner: &Inner, numbers: &Range<usize>, keys: &[u64], room: Room) -> Option<Longer> {
-    let (start, end, children) = (numbers.start, numbers.end, inner.route.children());
-    let division = match &inner.route {
-        Route::Equal(division) => division,
-        Route::Sorted(_) => {
-            let middle = match room {
-                Room::Evenly => keys.len() / 2,
-                Room::Right => keys.len() - 1,
-                Room::Left => 1,
-            };
-            return longer_list(inner, start, keys[middle]);
+    if let Route::Equal(division) = &inner.route {
+        let is_outer = numbers.start == 0 || numbers.end == inner.route.children();
+        let longer = more_shares(inner, division, numbers, keys, room);
+        if longer.is_some() || !is_outer {
+            return longer;
         }
+    }
+    let middle = match room {
+        Room::Evenly => keys.len() / 2,
+        Room::Right => keys.len() - 1,
+        Room::Left => 1,
     };
+    longer_list(inner, numbers.start, keys[middle])
+}
+
+/// Twice the equal shares, behind the others, before them, or between.
+fn more_shares(
+    inner: &Inner,
+    division: &Division,
+    numbers: &Range<usize>,
+    keys: &[u64],
+    room: Room,
+) -> Option<Longer> {
+    let (start, end, children) = (numbers.start, numbers.end, inner.route.children());
     if 2 * children > MOST_CHILDREN.min(inner.nodes().count() * CHILDREN_OF_A_NODE) {
         return None;
     }

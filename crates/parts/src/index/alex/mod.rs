@@ -25,9 +25,9 @@
 //! equal shares would leave nearly all keys together, children begin at sorted slices, as in a B+-tree.
 //!
 //! *Depth.* A leaf of any keys has up to some twenty thousand of them. So 120,000 keys of every set of the
-//! tests have depth 2, or 3 where keys rise, also decimal numbers and fractal sets. An inner node of equal
-//! shares has 32 children for each of its leaves at most; beyond that, a full leaf becomes an inner node. So
-//! the height grows by one for four times the keys, or for each run of keys below all before, and then stays.
+//! tests have depth 2, also decimal numbers and fractal sets. An inner node of equal shares has 32 children
+//! for each of its leaves at most; beyond that, a full leaf becomes an inner node. So the height grows by one
+//! for four times the keys. Where keys lie beyond the shares, these become a list.
 //!
 //! *Shrinking.* A leaf whose keys go becomes smaller, and neighbours with few keys become one (`contract`). A
 //! layer goes with its last key (`layer`).

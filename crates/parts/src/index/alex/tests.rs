@@ -287,3 +287,62 @@ fn few_keys_with_the_highest_among_them_come_and_go() {
     let convictions = (0..200).filter(is_convicted).count();
     assert!(convictions > 20, "{convictions} of 200 seeds see the gaps that keep their slices");
 }
+
+/// Runs of keys that lie beyond all before, as those of the highest number less the time do, beside others
+/// far away or alone. Each run goes behind the next one, or stays. The last leaf of equal shares became an
+/// inner node, and so did the last leaf of that.
+#[test]
+fn runs_beyond_all_before_do_not_nest() {
+    const MIDDLE: u64 = 1 << 63;
+    for kind in 0..16 {
+        let [is_below, goes, is_in_order, has_others] = [1, 2, 4, 8].map(|bit| kind & bit != 0);
+        let (collector, alex, mut next) = (Collector::new(), Alex::tiny(), random(5));
+        let (participant, others) = (collector.register(), if has_others { 100 } else { 0 });
+        (0..others).for_each(|_| assert_eq!(put(&alex, &participant.pin(), next(), 1), None));
+        let before = validate(&alex.tree).0;
+        let keys = |run: u64| {
+            let first = if is_below { MIDDLE - (run << 35) } else { MIDDLE + (run << 35) };
+            let keys = (first..).step_by(1 << 22).take(38);
+            if is_in_order { keys.collect() } else { mixed(keys) }
+        };
+        for run in 0..60 {
+            for key in keys(run) {
+                assert_eq!(put(&alex, &participant.pin(), key, 1), None);
+            }
+            let gone = if goes && run > 0 { keys(run - 1) } else { Vec::new() };
+            for key in gone {
+                assert_eq!(take(&alex, &participant.pin(), key), Some(1));
+            }
+        }
+        let (depth, entries) = validate(&alex.tree);
+        assert_eq!(entries.len(), others + if goes { 38 } else { 38 * 60 });
+        assert!(
+            depth <= before + 2,
+            "below {is_below}, go {goes}, in order {is_in_order}: depth {before}, then {depth}"
+        );
+    }
+}
+
+/// A tree of sixteen large runs, each below the one before, is hardly deeper than one that is built at once.
+#[test]
+fn large_runs_below_all_before_do_not_nest() {
+    for kind in 0..4 {
+        let [is_in_order, has_others] = [1, 2].map(|bit| kind & bit != 0);
+        let (collector, alex, mut next) = (Collector::new(), Alex::new(), random(5));
+        let (participant, others) = (collector.register(), if has_others { 100_000 } else { 0 });
+        (0..others).for_each(|_| assert_eq!(put(&alex, &participant.pin(), next(), 1), None));
+        for run in 0..16 {
+            let first = (1 << 62) - (run << 25);
+            let keys = first..first + 30_000;
+            for key in if is_in_order { keys.collect() } else { mixed(keys) } {
+                assert_eq!(put(&alex, &participant.pin(), key, 1), None);
+            }
+        }
+        let (depth, entries) = validate(&alex.tree);
+        let built = validate(&Tree::new(&entries, &Alex::size())).0;
+        assert!(
+            depth <= built + 2,
+            "in order {is_in_order}, others {has_others}: depth {depth}, and {built} if built at once"
+        );
+    }
+}
