@@ -196,6 +196,10 @@ impl Leaf {
     #[inline]
     pub(super) fn find<const TO_CHANGE: bool>(&self, slice: u64) -> Option<usize> {
         let guess = self.model.predict(slice, self.slots.len());
+        if self.is_sorted() {
+            // A list tells a place only to within a part.
+            self.slots.prefetch_beside(guess);
+        }
         if TO_CHANGE {
             self.slots.prefetch_to_change(guess);
         }

@@ -20,15 +20,23 @@ pub(super) struct Model {
     base: u64,
     /// A line takes `2^shift` slices.
     shift: u32,
-    /// The slot where each line begins, and where the last one ends. No leaf has 2^16 slots. Of a model with
-    /// a list, the slot in the middle of each part.
+    /// The slot where each line begins, and where the last one ends. No leaf has 2^16 slots.
     knots: Box<[u16]>,
     /// The lowest slice of each part but the first: a model with a list. Empty for lines.
     firsts: Box<[u64]>,
+    /// The first of each group of them. A search begins with these, which are few enough for the cache.
+    heads: Box<[u64]>,
+    /// The middle of the first part, and the way from one part to the next, in shares of a slot.
+    middle: u64,
+    step: u64,
 }
 
 /// Keys of a part of a model with a list.
-const KEYS_OF_A_PART: usize = 16;
+const KEYS_OF_A_PART: usize = 8;
+/// Slices of a list that a search compares at once: those of two lines or three.
+const GROUP: usize = 16;
+/// A slot has `2^SHARES` shares.
+const SHARES: u32 = 16;
 
 impl Model {
     /// A model of about so many lines, or twice as many, for entries in order. They are to stand at equal
@@ -36,7 +44,7 @@ impl Model {
     pub(super) fn fit(entries: &[Entry], lines: usize, begin: usize, per: f64) -> Model {
         let [(base, _), .., (last, _)] = *entries else {
             let base = entries.first().map_or(0, |(base, _)| *base);
-            return Model { base, shift: 0, knots: [begin as u16; 2].into(), firsts: Box::default() };
+            return Model { base, shift: 0, knots: [begin as u16; 2].into(), ..Model::default() };
         };
         let width = last - base;
         let shift = (width / lines as u64).checked_ilog2().unwrap_or(0);
@@ -51,20 +59,18 @@ impl Model {
         // The last line goes on as steeply as it rises up to the last slice.
         let share = ((width & ((1 << shift) - 1)) + 1) as f64 / (1u64 << shift) as f64;
         knots.push(place(rank as f64 + (entries.len() - rank) as f64 / share));
-        Model { base, shift, knots: knots.into(), firsts: Box::default() }
+        Model { base, shift, knots: knots.into(), ..Model::default() }
     }
 
     /// A model with a list for entries in order, which stand at equal distances of `per` slots from slot
     /// `begin` on; nothing if they are too few for one.
     pub(super) fn sorted(entries: &[Entry], begin: usize, per: f64) -> Option<Model> {
-        let parts = entries.chunks(KEYS_OF_A_PART);
-        let firsts: Box<[u64]> = parts.clone().skip(1).map(|part| part[0].0).collect();
-        let middle = |(part, keys): (usize, &[Entry])| {
-            let rank = (part * KEYS_OF_A_PART) as f64 + (keys.len() - 1) as f64 / 2.0;
-            (begin as f64 + rank * per).min(f64::from(u16::MAX)) as u16
-        };
-        let knots = parts.enumerate().map(middle).collect();
-        (!firsts.is_empty()).then_some(Model { base: 0, shift: 0, knots, firsts })
+        let firsts: Box<[u64]> = entries.chunks(KEYS_OF_A_PART).skip(1).map(|part| part[0].0).collect();
+        let shares = |ranks: f64| (ranks * per * f64::from(1 << SHARES)) as u64;
+        let middle = ((begin as u64) << SHARES) + shares((KEYS_OF_A_PART - 1) as f64 / 2.0);
+        let step = shares(KEYS_OF_A_PART as f64);
+        let heads = firsts.iter().step_by(GROUP).copied().collect();
+        (!firsts.is_empty()).then_some(Model { firsts, heads, middle, step, ..Model::default() })
     }
 
     /// Whether it has a list.
@@ -82,8 +88,7 @@ impl Model {
     #[inline]
     pub(super) fn predict(&self, slice: u64, slots: usize) -> usize {
         if self.is_sorted() {
-            let part = self.firsts.partition_point(|first| *first <= slice);
-            return self.knots.get(part).map_or(0, |knot| usize::from(*knot).min(slots - 1));
+            return self.place_of(self.part_of(slice), slots);
         }
         let distance = slice.saturating_sub(self.base);
         let line = ((distance >> self.shift) as usize).min(self.knots.len().saturating_sub(2));
@@ -93,17 +98,35 @@ impl Model {
         (u128::from(*begin) + right).min(slots as u128 - 1) as usize
     }
 
+    /// The part of a list where a slice belongs.
+    #[inline]
+    fn part_of(&self, slice: u64) -> usize {
+        let Some(group) = self.heads.partition_point(|head| *head <= slice).checked_sub(1) else { return 0 };
+        let firsts = &self.firsts[group * GROUP..];
+        // All of a group are compared, so their lines are fetched beside each other.
+        let is_below = |first: &u64| usize::from(*first <= slice);
+        group * GROUP + firsts.iter().take(GROUP).map(is_below).sum::<usize>()
+    }
+
+    /// The slot in the middle of a part of a list. Asks no memory for it.
+    #[inline]
+    fn place_of(&self, part: usize, slots: usize) -> usize {
+        ((self.middle + part as u64 * self.step) >> SHARES).min(slots as u64 - 1) as usize
+    }
+
     /// The slot of one of the entries that it was made for, by its rank among them.
     pub(super) fn predict_own(&self, rank: usize, slice: u64, slots: usize) -> usize {
         match self.is_sorted() {
-            true => usize::from(self.knots[rank / KEYS_OF_A_PART]).min(slots - 1),
+            true => self.place_of(rank / KEYS_OF_A_PART, slots),
             false => self.predict(slice, slots),
         }
     }
 
     /// Bytes of DRAM beside its own.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val::<[u16]>(&self.knots) + size_of_val::<[u64]>(&self.firsts)
+        size_of_val::<[u16]>(&self.knots)
+            + size_of_val::<[u64]>(&self.firsts)
+            + size_of_val::<[u64]>(&self.heads)
     }
 }
 
@@ -230,7 +253,7 @@ mod tests {
             assert!(far <= KEYS_OF_A_PART, "{slice} is {far} slots away");
         }
         assert!(model.predict(0, 2000) < 20 && model.predict(u64::MAX, 100) == 99);
-        assert!(Model::sorted(&entries(0..16), 0, 1.0).is_none() && Model::sorted(&[], 0, 1.0).is_none());
+        assert!(Model::sorted(&entries(0..8), 0, 1.0).is_none() && Model::sorted(&[], 0, 1.0).is_none());
     }
 
     /// Proves for all slices of 16 bits that children begin where it is said.

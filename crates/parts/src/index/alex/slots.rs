@@ -141,6 +141,14 @@ impl Slots {
         prefetch(&raw const block.words);
     }
 
+    /// Asks for the slices of the blocks before and behind that of a slot.
+    #[inline]
+    pub(super) fn prefetch_beside(&self, at: usize) {
+        let block = at / BLOCK;
+        prefetch(&raw const self.blocks[block.saturating_sub(1)].slices);
+        prefetch(&raw const self.blocks[(block + 1).min(self.blocks.len() - 1)].slices);
+    }
+
     /// Asks for the lines that a change of a slot needs besides its slice.
     #[inline]
     pub(super) fn prefetch_to_change(&self, at: usize) {
