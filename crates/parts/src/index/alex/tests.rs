@@ -332,7 +332,7 @@ fn large_runs_below_all_before_do_not_nest() {
         let (participant, others) = (collector.register(), if has_others { 100_000 } else { 0 });
         (0..others).for_each(|_| assert_eq!(put(&alex, &participant.pin(), next(), 1), None));
         for run in 0..16 {
-            let first = (1 << 62) - (run << 25);
+            let first = (100 - run) * (30_000 << 10);
             let keys = first..first + 30_000;
             for key in if is_in_order { keys.collect() } else { mixed(keys) } {
                 assert_eq!(put(&alex, &participant.pin(), key, 1), None);
