@@ -21,7 +21,7 @@
 //! the latency. Pools are created and touched, clients opened and caches warmed before the clock starts;
 //! making keys and values and checking values is inside, because users do both. Where a call is one operation
 //! of [`ops()`], they are made a block of calls ahead; gets and updates are measured with keys made in the
-//! loop too. What a scan has read is checked behind it.
+//! loop too. Pairs of a scan are checked behind it.
 
 mod ahead;
 pub mod alloc;

@@ -82,7 +82,7 @@ impl Pairs {
     }
 }
 
-/// What proves the pairs of a scan, one by one.
+/// Proves the pairs of a scan, one by one.
 struct Proof<'a, E: Engine, N> {
     session: &'a Session<'a, E>,
     phase: &'a str,
@@ -139,8 +139,8 @@ impl<'a, E: Engine, N: Names> Scan<'a, E, N> {
         Scanning { scan: self, call }
     }
 
-    /// Reads so many records from one on that is there, or all that there are behind it. What it has read is
-    /// checked [later](Scan::check).
+    /// Reads so many records from one on that is there, or all that there are behind it. They are checked
+    /// [later](Scan::check).
     pub fn run(
         &mut self,
         client: &mut <E::Opened as OpenEngine>::Client,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-/// What is wrong with the scans of an engine.
+/// A fault of the scans of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     /// Nothing.

@@ -237,28 +237,29 @@ impl<'a, E: Engine> Run<'a, E> {
         }
     }
 
-    /// Records chosen uniformly.
-    fn any_record(&self, phase: u64, thread: usize) -> impl FnMut(u64) -> u64 {
-        let mut random = self.random(phase, thread);
+    /// Records chosen uniformly. Each phase has a number and so a type of its own for them, and for the calls
+    /// about them: what one phase alone calls, the compiler puts into its loop.
+    fn any_record<const PHASE: u64>(&self, thread: usize) -> impl FnMut(u64) -> u64 {
+        let mut random = self.random(PHASE, thread);
         move |_| random.random_range(0..self.records())
     }
 
     fn get(&self) -> Result<Row, BenchError> {
         const NAME: &str = "get";
-        self.measured(&self.warmed(NAME), |thread| Ok(self.reader(NAME, 1, thread).ahead()))
+        self.measured(&self.warmed(NAME), |thread| Ok(self.reader::<1>(NAME, thread).ahead()))
     }
 
     fn get_in_loop(&self) -> Result<Row, BenchError> {
         const NAME: &str = "get_in_loop";
-        self.measured(&self.warmed(NAME), |thread| Ok(self.reader(NAME, 7, thread).in_loop()))
+        self.measured(&self.warmed(NAME), |thread| Ok(self.reader::<7>(NAME, thread).in_loop()))
     }
 
     /// The calls of a thread that read records chosen uniformly.
-    fn reader<'r>(&'r self, name: &'r str, phase: u64, thread: usize) -> impl Calls {
+    fn reader<'r, const PHASE: u64>(&'r self, name: &'r str, thread: usize) -> impl Calls {
         let session = &self.session;
         let (mut client, mut value) = (self.opened.client(), self.value());
         let refused = session.refused(name);
-        calls(self.keys_of(self.any_record(phase, thread)), move |_, Request { record, pair }| {
+        calls(self.keys_of(self.any_record::<PHASE>(thread)), move |_, Request { record, pair }| {
             let found = client.get_into(&pair.0, &mut value).map_err(&refused)?;
             session.verify(name, *record, found.then_some(&value))
         })
@@ -324,7 +325,7 @@ impl<'a, E: Engine> Run<'a, E> {
         const NAME: &str = "update";
         let phase = self.warmed(NAME);
         let row = self.measured(&phase, |thread| {
-            Ok(self.writer(NAME, &phase, thread, UPDATED, self.any_record(3, thread)).ahead())
+            Ok(self.writer(NAME, &phase, thread, UPDATED, self.any_record::<3>(thread)).ahead())
         })?;
         Ok(self.session.batched(row))
     }
@@ -333,7 +334,7 @@ impl<'a, E: Engine> Run<'a, E> {
         const NAME: &str = "update_in_loop";
         let phase = self.warmed(NAME);
         let row = self.measured(&phase, |thread| {
-            Ok(self.writer(NAME, &phase, thread, UPDATED, self.any_record(8, thread)).in_loop())
+            Ok(self.writer(NAME, &phase, thread, UPDATED, self.any_record::<8>(thread)).in_loop())
         })?;
         Ok(self.session.batched(row))
     }
@@ -378,7 +379,7 @@ impl<'a, E: Engine> Run<'a, E> {
         let at = self.first_word();
         self.measured(&phase, |thread| {
             let (mut client, refused) = (self.opened.client(), session.refused(NAME));
-            Ok(calls(self.keys_of(self.any_record(4, thread)), move |_, Request { record, pair }| {
+            Ok(calls(self.keys_of(self.any_record::<4>(thread)), move |_, Request { record, pair }| {
                 let found = client.update_in_place(&pair.0, at, |old| old).map_err(&refused)?;
                 found.map(drop).ok_or_else(|| session.fault(NAME, Fault::Missing(*record)))
             })

@@ -1,4 +1,4 @@
-//! What is measured after the inserts.
+//! The phases that can be measured after the inserts.
 
 /// A phase of `ops` after the inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

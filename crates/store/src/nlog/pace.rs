@@ -126,7 +126,11 @@ impl<I: Index> NlogSpine<I> {
         }
         let is_due = self.left() < self.cleaning.room.low_water;
         let demand = Demand { by_threshold: !is_due, ..self.demand() };
-        room::clean_ahead(self, || self.tolerated(step(&demand)))
+        match room::clean_ahead(self, || self.tolerated(step(&demand))) {
+            // Nobody calls when the last reader leaves for whom a victim waits.
+            Progress::Enough if self.cleaning.waiting() > 0 => Progress::Stuck,
+            progress => progress,
+        }
     }
 
     /// Makes room for so many bytes after a write met this error.

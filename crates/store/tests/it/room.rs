@@ -216,3 +216,22 @@ fn clients_that_scan_stop_no_writer() {
     });
     assert!(scans.into_inner() > 0);
 }
+
+/// A file to be cleaned waits for the readers of the moment when it was chosen. When they leave, no writer
+/// tells the cleaner.
+#[test]
+fn a_cleaner_goes_on_once_readers_have_left_though_nobody_writes() {
+    let store = store_with(&options(Design::NSTORE).set("gc-threshold", "20").expect("a setting"), 64);
+    beside_a_guard(&store, |client, drop_it| {
+        overwrite(client, 20).expect("room");
+        // It has looked for work, and found only what waits.
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(store.stats().freed_segments, 0, "the reader may read all of them");
+        drop_it();
+        let began = Instant::now();
+        while store.stats().freed_segments < 2 {
+            assert!(began.elapsed() < AT_ONCE, "the cleaner sleeps");
+            thread::sleep(Duration::from_millis(10));
+        }
+    });
+}

@@ -37,10 +37,10 @@ impl IndexOrder {
 /// Keys, and how many.
 #[derive(Clone, Debug, clap::Args)]
 pub struct IndexLoad {
-    /// Sets of keys, separated by commas, or all. Numbers in eight bytes are uniform (any 64 bits), longlat
-    /// (longitude and latitude of places around cities), osm (their bits by turns), fb (below 2^38, 21 far
-    /// above), prefix (3 tenants, four letters, 24 bits) and sequential. Text is decimal8 and decimal16
-    /// (numbers of so many digits), and fields (such as user:0123456789:field7).
+    /// Sets of keys, separated by commas, or all. These are numbers in eight bytes: uniform (any 64 bits), fb
+    /// (below 2^38, 21 far above), prefix (3 tenants, four letters, 24 bits), sequential. So are longlat
+    /// (longitude and latitude of places around cities) and osm (their bits by turns). These are text:
+    /// decimal8 and decimal16 (numbers of so many digits), fields (such as user:0123456789:field7).
     #[arg(long, value_name = "SET", value_delimiter = ',', default_value = "uniform")]
     keys: Vec<OneOrAll<IndexKeys>>,
     /// Orders in which records are inserted, separated by commas, each into an index of its own.

@@ -24,7 +24,7 @@ const COLUMNS: [(&str, &str, usize, Figure); 12] = [
     (INSERT, "threads", 0, |row| Some(row.threads as f64)),
 ];
 
-/// What has a line of its own.
+/// An index on a set of keys, which has a line of its own.
 #[derive(PartialEq)]
 struct Line {
     keys: Option<&'static str>,
