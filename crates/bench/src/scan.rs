@@ -140,7 +140,7 @@ impl<'a, E: Engine, N: Names> Scan<'a, E, N> {
     }
 
     /// Reads so many records from one on that is there, or all that there are behind it. They are checked
-    /// [later](Scan::check).
+    /// later.
     pub fn run(
         &mut self,
         client: &mut <E::Opened as OpenEngine>::Client,
