@@ -96,6 +96,10 @@ impl<I: Index> Cleans for NlogSpine<I> {
         self.cleaning.waiting() > 0
     }
 
+    fn has_work_waiting(&self) -> bool {
+        self.has_retired()
+    }
+
     fn freed(&self) -> u64 {
         self.cleaning.freed.load(Ordering::Relaxed)
     }
@@ -126,11 +130,7 @@ impl<I: Index> NlogSpine<I> {
         }
         let is_due = self.left() < self.cleaning.room.low_water;
         let demand = Demand { by_threshold: !is_due, ..self.demand() };
-        match room::clean_ahead(self, || self.tolerated(step(&demand))) {
-            // Nobody calls when the last reader leaves for whom a victim waits.
-            Progress::Enough if self.cleaning.waiting() > 0 => Progress::Stuck,
-            progress => progress,
-        }
+        room::clean_ahead(self, || self.tolerated(step(&demand)))
     }
 
     /// Makes room for so many bytes after a write met this error.

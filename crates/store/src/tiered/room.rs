@@ -79,6 +79,10 @@ impl<I: InOrder> Cleans for Tiers<I> {
         let _ = self.merge_some();
     }
 
+    fn has_work_waiting(&self) -> bool {
+        self.rewriter.waits() || !self.gone.forget()
+    }
+
     fn step_ahead(&self, left: u64) -> Result<Step, Error> {
         // The search for a memtable looks at all of them: in vain, until zones have come or gone.
         if self.rewriter.nothing_at.load(Ordering::Relaxed) == left && !self.rewriter.is_held() {
@@ -371,7 +375,7 @@ impl<I: InOrder> Tiers<I> {
     pub(super) fn clean_ahead(&self) -> Progress {
         self.release_all_ripe();
         let is_due = || self.left() < self.room.low_water;
-        let progress = room::clean_ahead(self, || {
+        room::clean_ahead(self, || {
             if self.merge_some()? || self.sweep_step(&mut self.rewriter.worker())? {
                 return Ok(Step::Taken);
             }
@@ -379,12 +383,7 @@ impl<I: InOrder> Tiers<I> {
                 return self.rewrite_some(&self.demand(self.least_ahead()));
             }
             self.let_tombstones_go()
-        });
-        match progress {
-            // Nobody calls when the last reader leaves.
-            Progress::Enough if self.rewriter.waits() || !self.gone.forget() => Progress::Stuck,
-            progress => progress,
-        }
+        })
     }
 
     /// A step towards the oldest memtables of tables with tombstones, if a memtable has ended since there was

@@ -100,6 +100,12 @@ pub(crate) trait Cleans {
     /// The work of a cleaner beside cleaning, for a writer where there is none.
     fn tend(&self) {}
 
+    /// Whether the cleaner has work that waits for readers, though there is room. Nobody calls it when the
+    /// last of them leaves.
+    fn has_work_waiting(&self) -> bool {
+        false
+    }
+
     /// A step of a writer ahead of need, while so much is left.
     fn step_ahead(&self, left: u64) -> Result<Step, Error>;
 
@@ -175,7 +181,9 @@ pub(crate) fn clean_ahead<W: Cleans>(walk: &W, step: impl FnOnce() -> Result<Ste
     walk.tend();
     match tolerated(step()) {
         Ok(Step::Taken) => Progress::More,
-        Ok(Step::Nothing) if walk.left() >= walk.room().low_water => Progress::Enough,
+        Ok(Step::Nothing) if walk.left() >= walk.room().low_water && !walk.has_work_waiting() => {
+            Progress::Enough
+        }
         // A writer in need takes the same step, and meets the same error.
         _ => Progress::Stuck,
     }
