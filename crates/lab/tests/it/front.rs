@@ -104,16 +104,19 @@ fn a_look_for_the_first_key_does_not_begin_anew() {
 }
 
 /// A pool that has room for all of them: nobody needs what tombstones take, but scans pass over them.
-#[test]
-fn tombstones_go_though_there_is_room() {
+fn tombstones_go(is_beside_snapshots: bool) {
     const ZONES: u64 = 16;
     let region = Region::dram(64 << 20, Pages::Ordinary).expect("memory");
     let store = Store::create_on(region, &options()).expect("a new pool");
-    let (mut client, begun) = (store.client(), Instant::now());
+    let (mut client, mut snapshot, begun) = (store.client(), None, Instant::now());
     for number in 0..40_000 {
         client.put(&key(number), &[7; 100]).expect("room");
         if let Some(gone) = number.checked_sub(10) {
             client.delete(&key(gone)).expect("room");
+        }
+        if is_beside_snapshots && number % 100 == 0 {
+            // The one before goes when this one is there.
+            snapshot = Some(store.snapshot().expect("it has them"));
         }
     }
     let used = || store.stats().zones - store.stats().free_zones;
@@ -121,4 +124,16 @@ fn tombstones_go_though_there_is_room() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{} zones for ten keys", used());
         std::thread::sleep(Duration::from_millis(10));
     }
+    assert_eq!(snapshot.is_some(), is_beside_snapshots);
+}
+
+#[test]
+fn tombstones_go_though_there_is_room() {
+    tombstones_go(false);
+}
+
+/// Scans take such, so there nearly always is one.
+#[test]
+fn tombstones_go_beside_snapshots_that_are_younger() {
+    tombstones_go(true);
 }
