@@ -286,12 +286,14 @@ fn longer_list(inner: &Inner, cut_child: usize, middle: u64) -> Option<Longer> {
 /// More children for an inner node, so that a leaf can be cut.
 ///
 /// The outer leaves of equal shares have all keys beyond these. A run of keys far beyond would make one an
-/// inner node, a run beyond that run the outer leaf of it, and so on. So the shares become a list there.
+/// inner node, a run beyond that run the outer leaf of it, and so on. So the shares become a list there, if
+/// that has room for many more. Otherwise the inner node does, to which the leaf turns.
 fn longer(inner: &Inner, numbers: &Range<usize>, keys: &[u64], room: Room) -> Option<Longer> {
     if let Route::Equal(division) = &inner.route {
         let is_outer = numbers.start == 0 || numbers.end == inner.route.children();
+        let becomes_list = is_outer && inner.nodes().count() <= MOST_SORTED / 4;
         let longer = more_shares(inner, division, numbers, keys, room);
-        if longer.is_some() || !is_outer {
+        if longer.is_some() || !becomes_list {
             return longer;
         }
     }
