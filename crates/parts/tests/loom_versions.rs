@@ -15,7 +15,7 @@ use quipu_parts::heap::Reference;
 use quipu_parts::sync::atomic::checked::LEFT_OUT;
 use quipu_parts::twin::{Twin, leave_out};
 use quipu_parts::versions::purge::purge;
-use quipu_parts::versions::{Horizon, Snapshots, Version};
+use quipu_parts::versions::{Horizon, Snapshots, Terms, Version};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A key: a bit for each version that its array has.
@@ -47,7 +47,7 @@ impl World {
 
     /// A reader at a snapshot, which reads twice.
     fn read_at_snapshot(&self) {
-        let snapshot = self.snapshots.take(nobody(), || self.visible.load(Ordering::Acquire));
+        let snapshot = self.snapshots.take(nobody(), Terms::NONE, || self.visible.load(Ordering::Acquire));
         for _ in 0..2 {
             let found = self.newest(self.array.load(Ordering::Acquire), snapshot.number());
             assert_eq!(found, snapshot.number(), "all versions are of this key");

@@ -51,6 +51,7 @@ pub struct Options {
     /// Milliseconds that a write waits for room that others hold back.
     #[doc(hidden)]
     pub wait_for_room: u32,
+    pub(crate) transaction_age: Option<Duration>,
     pub(crate) workers: Option<usize>,
     pub(crate) recovery_threads: usize,
     pub(crate) verify: bool,
@@ -149,6 +150,13 @@ impl Options {
     /// once with [`Error::PoolFull`](crate::Error::PoolFull). Default: 10 seconds.
     pub fn wait_for_room(self, time: Duration) -> Options {
         Options { wait_for_room: time.as_millis().try_into().unwrap_or(u32::MAX), ..self }
+    }
+
+    /// How old a [transaction](crate::Client::begin) may become. One that is older fails with
+    /// [`Error::TransactionTooOld`](crate::Error::TransactionTooOld), and holds no room back any more. Default:
+    /// as old as it likes.
+    pub fn transaction_age(self, age: impl Into<Option<Duration>>) -> Options {
+        Options { transaction_age: age.into(), ..self }
     }
 
     /// The failures that an acknowledged write survives, on media that leave the choice. Default:
@@ -429,6 +437,7 @@ impl Default for Options {
             cache: CacheSize::default(),
             cache_policy: Policy::default(),
             wait_for_room: 10_000,
+            transaction_age: None,
             recovery_threads: processors,
             verify: false,
             accept_damage: false,

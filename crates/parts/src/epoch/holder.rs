@@ -14,6 +14,8 @@ pub enum What {
     Scan,
     /// A number to read at.
     Snapshot,
+    /// The number that a transaction reads at.
+    Transaction,
 }
 
 /// Somebody who keeps things from being released.
@@ -40,12 +42,14 @@ const NOBODY: u32 = 0;
 const GUARD: u32 = 1;
 const SCAN: u32 = 2;
 const SNAPSHOT: u32 = 3;
+const TRANSACTION: u32 = 4;
 
 fn word_of(what: What) -> u32 {
     match what {
         What::Guard => GUARD,
         What::Scan => SCAN,
         What::Snapshot => SNAPSHOT,
+        What::Transaction => TRANSACTION,
     }
 }
 
@@ -72,6 +76,7 @@ impl HolderWords {
             GUARD => What::Guard,
             SCAN => What::Scan,
             SNAPSHOT => What::Snapshot,
+            TRANSACTION => What::Transaction,
             _ => return None,
         };
         let (thread, since) = (self.thread.load(Ordering::Relaxed), self.since.load(Ordering::Relaxed));

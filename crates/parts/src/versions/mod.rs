@@ -23,5 +23,5 @@ mod table;
 
 pub use array::Version;
 pub use ranges::{RangeList, RangeTombstone};
-pub use snapshots::{Horizon, Snapshot, Snapshots};
+pub use snapshots::{Horizon, Snapshot, Snapshots, Terms};
 pub use table::{Look, Noted, Retired, Versions};

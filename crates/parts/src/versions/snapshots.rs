@@ -12,10 +12,13 @@
 //!
 //! A number is announced by the thread that has just read it, and by no other: at an older one, versions may
 //! be gone already.
+//!
+//! *A snapshot may have an end.* When its time has come, whoever wants room takes it off the list, and says
+//! so first. Its owner asks behind each read: if the read has met what a purge left, the answer is yes.
 
 use crate::epoch::Holder;
 use crate::sync::SpinLock;
-use crate::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::twin;
 use std::sync::Arc;
 
@@ -32,15 +35,41 @@ struct Shared {
 
 #[derive(Default)]
 struct List {
-    /// Those who took them, by their numbers.
-    holders: Vec<(u64, Holder)>,
+    /// Those that were taken, by their numbers.
+    taken: Vec<Taken>,
     /// The numbers, ascending.
     numbers: Arc<[u64]>,
+}
+
+struct Taken {
+    number: u64,
+    /// Of this one alone.
+    id: u64,
+    holder: Holder,
+    terms: Terms,
+    has_ended: Option<Arc<AtomicBool>>,
+}
+
+/// The terms of a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The time at which it sees values expire, in milliseconds since 1970. [`u64::MAX`] if it sees the time
+    /// go on.
+    pub time: u64,
+    /// When it [ends](Snapshots::end_due), in milliseconds of the medium's clock; [`u64::MAX`] for never.
+    pub end: u64,
+}
+
+impl Terms {
+    /// Those of a snapshot that sees the time go on, and has no end.
+    pub const NONE: Terms = Terms { time: u64::MAX, end: u64::MAX };
 }
 
 /// The state at a number, until it drops.
 pub struct Snapshot {
     number: u64,
+    id: u64,
+    has_ended: Option<Arc<AtomicBool>>,
     shared: Arc<Shared>,
 }
 
@@ -60,14 +89,25 @@ impl Horizon {
     pub fn new(visible: u64, snapshots: impl Into<Arc<[u64]>>) -> Horizon {
         Horizon { visible, snapshots: snapshots.into(), generation: 0 }
     }
+
+    /// Leaves out a snapshot at which nobody will read any more, until the horizon is asked for again.
+    pub fn leave_out(&mut self, snapshot: &Snapshot) {
+        let Some(at) = self.snapshots.iter().position(|number| *number == snapshot.number) else { return };
+        let others = self.snapshots.iter().enumerate().filter(|(other, _)| *other != at);
+        self.snapshots = others.map(|(_, number)| *number).collect();
+        // That of no list.
+        self.generation = u64::MAX;
+    }
 }
 
 impl Snapshots {
     /// The state that is visible now.
-    pub fn take(&self, holder: Holder, visible: impl FnOnce() -> u64) -> Snapshot {
+    pub fn take(&self, holder: Holder, terms: Terms, visible: impl FnOnce() -> u64) -> Snapshot {
+        let has_ended = (terms.end != u64::MAX).then(Arc::default);
         let mut list = self.0.list.lock();
-        let announce = || {
-            self.0.generation.fetch_add(1, Ordering::Relaxed);
+        let mut id = 0;
+        let mut announce = || {
+            id = self.0.generation.fetch_add(1, Ordering::Relaxed);
             fence(Ordering::SeqCst);
         };
         let number = if twin!(ReadUnannounced) {
@@ -78,11 +118,35 @@ impl Snapshots {
             announce();
             visible()
         };
-        let at = list.holders.partition_point(|(other, _)| *other <= number);
-        list.holders.insert(at, (number, holder));
+        let at = list.taken.partition_point(|other| other.number <= number);
+        list.taken.insert(at, Taken { number, id, holder, terms, has_ended: has_ended.clone() });
         list.publish();
         drop(list);
-        Snapshot { number, shared: self.0.clone() }
+        Snapshot { number, id, has_ended, shared: self.0.clone() }
+    }
+
+    /// Takes one off the list, as if it were not there.
+    #[cfg(feature = "twins")]
+    pub fn forget(&self, snapshot: &Snapshot) {
+        let mut list = self.0.list.lock();
+        list.taken.retain(|taken| taken.id != snapshot.id);
+        list.publish();
+        self.0.generation.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends the snapshots whose time has come.
+    pub fn end_due(&self, now: u64) {
+        let mut list = self.0.list.lock();
+        let before = list.taken.len();
+        list.taken.retain(|taken| {
+            let is_due = taken.terms.end <= now;
+            taken.has_ended.iter().filter(|_| is_due).for_each(|ended| ended.store(true, Ordering::SeqCst));
+            !is_due
+        });
+        if list.taken.len() < before {
+            list.publish();
+            self.0.generation.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// The versions that somebody may read from now on. `horizon` is that of an earlier call, or a new one.
@@ -114,13 +178,18 @@ impl Snapshots {
 
     /// The holder of the oldest number.
     pub fn oldest_holder(&self) -> Option<Holder> {
-        self.0.list.lock().holders.first().map(|(_, holder)| *holder)
+        self.0.list.lock().taken.first().map(|taken| taken.holder)
+    }
+
+    /// The earliest time at which one of them sees values expire; [`u64::MAX`] if all see the time go on.
+    pub fn earliest_time(&self) -> u64 {
+        self.0.list.lock().taken.iter().map(|taken| taken.terms.time).min().unwrap_or(u64::MAX)
     }
 }
 
 impl List {
     fn publish(&mut self) {
-        self.numbers = self.holders.iter().map(|(number, _)| *number).collect();
+        self.numbers = self.taken.iter().map(|taken| taken.number).collect();
     }
 }
 
@@ -130,14 +199,19 @@ impl Snapshot {
     pub fn number(&self) -> u64 {
         self.number
     }
+
+    /// Whether it has [ended](Snapshots::end_due). Asked behind a read: if not, nothing of it was gone.
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        self.has_ended.as_ref().is_some_and(|ended| ended.load(Ordering::SeqCst))
+    }
 }
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
         let mut list = self.shared.list.lock();
-        // Of several at a number, any: the oldest of them is named for as long as one is there.
-        let at = list.holders.partition_point(|(other, _)| *other <= self.number) - 1;
-        list.holders.remove(at);
+        let Some(at) = list.taken.iter().position(|taken| taken.id == self.id) else { return };
+        list.taken.remove(at);
         list.publish();
         // A purge that sees this takes the lock, and comes after all that the snapshot has read. One that
         // does not see it keeps more.

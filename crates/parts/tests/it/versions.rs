@@ -8,7 +8,7 @@ use quipu_parts::heap::Reference;
 use quipu_parts::index::Key;
 use quipu_parts::index::masstree::Masstree;
 use quipu_parts::twin::{Twin, leave_out};
-use quipu_parts::versions::{Horizon, Look, Noted, Retired, Snapshot, Snapshots, Version, Versions};
+use quipu_parts::versions::{Horizon, Look, Noted, Retired, Snapshot, Snapshots, Terms, Version, Versions};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -123,7 +123,7 @@ proptest! {
                     }
                 }
                 Step::Show => visible = last,
-                Step::Snapshot => taken.push(snapshots.take(nobody(), || visible)),
+                Step::Snapshot => taken.push(snapshots.take(nobody(), Terms::NONE, || visible)),
                 Step::Drop(nth) if nth < taken.len() => drop(taken.remove(nth)),
                 Step::Drop(_) => {}
             }
@@ -197,7 +197,7 @@ fn arrays_stay_short() {
     assert_eq!(table.bytes(), 0, "one version takes no array");
     (2..1000).for_each(&mut write);
     assert_eq!(table.bytes(), 8 * (1 + 2 * 2));
-    let snapshot = snapshots.take(nobody(), || 999);
+    let snapshot = snapshots.take(nobody(), Terms::NONE, || 999);
     (1000..2000).for_each(&mut write);
     assert_eq!(table.bytes(), 8 * (1 + 2 * 3));
     drop(snapshot);
@@ -242,7 +242,7 @@ fn a_key_is_tidied_and_forgotten() {
     assert_eq!((older, table.bytes()), (expected, array(5)));
     write(b"other", 6, &mut written);
     assert_eq!(tidy(b"nothing", 6, true), (None, array(5)), "of a key without versions nothing is shown");
-    let [low, high] = [2, 4].map(|number| snapshots.take(nobody(), || number));
+    let [low, high] = [2, 4].map(|number| snapshots.take(nobody(), Terms::NONE, || number));
     assert_eq!(tidy(b"key", 4, false), (Some(vec![5, 4, 2]), array(3)));
     assert_eq!([5, 4, 3, 2, 1].map(|up_to| read(b"key", up_to)), [Some(5), Some(4), Some(2), Some(2), None]);
     drop(high);
@@ -329,7 +329,7 @@ fn snapshots_see_whole_items_while_threads_write() {
                 let mut newest = [0; KEYS as usize];
                 while !finished.load(Ordering::Relaxed) {
                     let guard = participant.pin();
-                    let snapshot = snapshots.take(nobody(), || ring.visible());
+                    let snapshot = snapshots.take(nobody(), Terms::NONE, || ring.visible());
                     let read = |key: u64, up_to: &dyn Fn() -> u64| {
                         let name = name(key as u8);
                         table.get((&guard, key_of(&name), None), up_to, number_of).expect("sound")

@@ -5,11 +5,13 @@ mod decide;
 use crate::api::closures;
 use crate::api::guard::{Guard, end_of_prefix};
 use crate::api::tables::Snapshot;
+use crate::engine::checks::Checks;
 use crate::engine::{AT_ONCE, Engine, InPlace};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
+use crate::types::conditions::Conditions;
 use crate::types::error::Error;
-use crate::types::table::Table;
+use crate::types::table::{Table, TableId};
 use quipu_medium::Node;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -34,17 +36,19 @@ use std::time::Duration;
 /// writer's processor. A thread that has seen a write sees it, or a later one, from then on. The writer's
 /// later reads of other memory are not ordered behind the write: it ends like the release of a lock.
 pub struct Client {
-    session: InPlace,
+    pub(super) session: InPlace,
+    /// Of other tables, for transactions.
+    pub(super) others: Vec<(TableId, InPlace)>,
 }
 
 impl Client {
     pub(crate) fn new(engine: &Arc<dyn Engine>, node: Option<Node>) -> Client {
-        Client { session: engine.clone().session(node) }
+        Client { session: engine.clone().session(node), others: Vec::new() }
     }
 
     /// Refuses a write [inside of a closure](closures) of its own store.
     #[inline]
-    fn admit(&self) -> Result<(), Error> {
+    pub(super) fn admit(&self) -> Result<(), Error> {
         closures::refuse(|| self.session.engine())
     }
 
@@ -278,6 +282,47 @@ impl Client {
         self.session.write(batch)
     }
 
+    /// Carries out a batch as [`write`](Client::write) does, if all of these conditions hold at that moment,
+    /// and returns whether they did. With it a program changes several keys by what it has read of them, and
+    /// of others: nobody else has written one of these in between.
+    ///
+    /// # Errors
+    /// As for [`write`](Client::write).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = quipu::Store::create(dir.path().join("p"), &quipu::Options::new().size(4 << 20))?;
+    /// # let mut client = store.client();
+    /// use quipu::{Conditions, WriteBatch};
+    /// client.put_many(&[("alice", [10]), ("bob", [0])])?;
+    /// let (mut conditions, mut batch) = (Conditions::new(), WriteBatch::new());
+    /// loop {
+    ///     conditions.clear();
+    ///     batch.clear();
+    ///     let guard = client.pin();
+    ///     for key in [b"alice", &b"bob"[..]] {
+    ///         // The version first: a value that is newer than it fails the condition.
+    ///         conditions.version(key, guard.version(key)?);
+    ///     }
+    ///     let amount = |key| Ok::<_, quipu::Error>(guard.get(key)?.map_or(0, |value| value[0]));
+    ///     batch.put(b"alice", &[amount(b"alice")? - 3]).put(b"bob", &[amount(b"bob")? + 3]);
+    ///     drop(guard);
+    ///     if client.write_if(&conditions, &batch)? {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(client.get(b"bob")?, Some(vec![3]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_if(&mut self, conditions: &Conditions, batch: &WriteBatch) -> Result<bool, Error> {
+        self.admit()?;
+        let checks = Checks { keys: conditions, snapshot: None, ranges: &[] };
+        match self.session.commit(batch, &checks) {
+            Err(Error::Conflict { .. }) => Ok(false),
+            done => done.map(|()| true),
+        }
+    }
+
     /// Deletes `key`, whether it is there or not. With an index in DRAM over logs it is as fast as
     /// [`put`](Client::put), because it need not look, and an absent key costs a record in the pool too.
     ///
@@ -379,7 +424,7 @@ impl Client {
     /// # Errors
     /// [`Error::TableDropped`]; [`Error::Unsupported`] for a design without tables.
     pub fn on(&self, table: &Table) -> Result<Client, Error> {
-        Ok(Client { session: self.session.on(table.id)? })
+        Ok(Client { session: self.session.on(table.id)?, others: Vec::new() })
     }
 }
 

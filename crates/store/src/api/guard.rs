@@ -25,7 +25,7 @@ impl<'c> Guard<'c> {
     }
 
     pub(crate) fn at(session: &'c dyn Session, snapshot: &'c Snapshot) -> Result<Guard<'c>, Error> {
-        Ok(Guard::under(session, session.pin_at(&snapshot.0)?))
+        Ok(Guard::under(session, session.pin_at(&snapshot.0, 0)?))
     }
 
     fn under(session: &'c dyn Session, pinned: Pinned<'c>) -> Guard<'c> {

@@ -7,3 +7,4 @@ mod parts;
 mod sizes;
 pub(crate) mod store;
 pub(crate) mod tables;
+pub(crate) mod transaction;

@@ -6,7 +6,9 @@
 
 use super::{Decide, Decision, Engine, Head, InForce, InPlace, Pinned, Session, Stretch};
 use crate::background::Job;
+use crate::engine::checks::Checks;
 use crate::engine::common::Common;
+use crate::engine::moment::Moment;
 use crate::types::batch::WriteBatch;
 use crate::types::change::Entry;
 use crate::types::error::Error;
@@ -149,6 +151,10 @@ impl Engine for Heard {
         self.hear_store("snapshot", None, || self.engine.snapshot())
     }
 
+    fn moment(&self) -> Result<(Snapshot, Moment), Error> {
+        self.hear_store("begin", None, || self.engine.moment())
+    }
+
     fn in_force(&self) -> InForce {
         self.engine.in_force()
     }
@@ -228,6 +234,12 @@ fn bound(bound: &Bound<Cow<'_, [u8]>>) -> Vec<u8> {
         Bound::Included(key) | Bound::Excluded(key) => key.to_vec(),
         Bound::Unbounded => Vec::new(),
     }
+}
+
+/// The keys of a batch, with the values that they are to get.
+fn items_of(batch: &WriteBatch) -> Vec<(&[u8], Option<&[u8]>)> {
+    let is_put = |content: &Content<'_>| content.kind == Kind::Value;
+    batch.contents().map(|content| (content.key, is_put(&content).then_some(content.value))).collect()
 }
 
 fn is(is: &bool) -> Answer<'_> {
@@ -316,8 +328,8 @@ impl Session for HeardSession {
         self.inner().pin()
     }
 
-    fn pin_at(&self, snapshot: &Snapshot) -> Result<Pinned<'_>, Error> {
-        self.inner().pin_at(snapshot)
+    fn pin_at(&self, snapshot: &Snapshot, time: u64) -> Result<Pinned<'_>, Error> {
+        self.inner().pin_at(snapshot, time)
     }
 
     fn on(&self, table: TableId) -> Result<InPlace, Error> {
@@ -360,12 +372,21 @@ impl Session for HeardSession {
     }
 
     fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
-        let is_put = |content: &Content<'_>| content.kind == Kind::Value;
-        let items: Vec<_> = batch
-            .contents()
-            .map(|content| (content.key, is_put(&content).then_some(content.value)))
-            .collect();
+        let items = items_of(batch);
         self.change(("write", true), &items, |inner| inner.write(batch), done)
+    }
+
+    fn commit(&mut self, batch: &WriteBatch, checks: &Checks<'_>) -> Result<(), Error> {
+        let items = items_of(batch);
+        self.change(("commit", true), &items, |inner| inner.commit(batch, checks), done)
+    }
+
+    fn takes(&self, content: &Content<'_>) -> (u64, u64) {
+        self.inner().takes(content)
+    }
+
+    fn table(&self) -> Option<TableId> {
+        self.inner().table()
     }
 
     fn update_in_place(

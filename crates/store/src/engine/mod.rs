@@ -3,14 +3,18 @@
 //! A walk implements both, and its types end here: everything below is compiled for its parts. A method that
 //! only some walks have refuses by default.
 
+pub(crate) mod checks;
 pub(crate) mod common;
 pub(crate) mod heard;
 pub(crate) mod holder;
+pub(crate) mod moment;
 pub(crate) mod site;
 #[cfg(test)]
 pub(crate) mod toy;
 
+use self::checks::Checks;
 use self::common::Common;
+use self::moment::Moment;
 use crate::background::Job;
 use crate::types::batch::WriteBatch;
 use crate::types::change::{Entry, Expiry};
@@ -24,6 +28,7 @@ use crate::{Client, Guard};
 use quipu_medium::{MediumKind, Node, Region};
 use quipu_parts::epoch::{self, Held, What};
 use quipu_parts::heap::Clock;
+use quipu_parts::record::Content;
 use quipu_parts::space::{CheckpointEntry, Space, SpaceError};
 use quipu_parts::versions::Snapshot;
 use smallbox::SmallBox;
@@ -75,6 +80,11 @@ pub(crate) trait Engine: Send + Sync {
         Err(Error::Unsupported { what: NO_SNAPSHOTS })
     }
 
+    /// The state that is visible now, for a transaction.
+    fn moment(&self) -> Result<(Snapshot, Moment), Error> {
+        Err(Error::Unsupported { what: NO_TRANSACTIONS })
+    }
+
     /// The options of this handle that are in force.
     fn in_force(&self) -> InForce {
         InForce::default()
@@ -124,6 +134,7 @@ pub(crate) trait Engine: Send + Sync {
 /// The missing capabilities of designs without an order over all writes.
 pub(crate) const NO_TABLES: &str = "tables";
 pub(crate) const NO_SNAPSHOTS: &str = "snapshots";
+pub(crate) const NO_TRANSACTIONS: &str = "transactions";
 
 /// The missing capability of a design whose pools cannot be salvaged, for the error.
 pub(crate) const NO_SALVAGE: &str =
@@ -278,8 +289,8 @@ pub(crate) trait Session: Send + Any {
     /// As [`Client::pin`].
     fn pin(&self) -> Pinned<'_>;
 
-    /// As [`Client::pin_at`].
-    fn pin_at(&self, _snapshot: &Snapshot) -> Result<Pinned<'_>, Error> {
+    /// As [`Client::pin_at`], at a time; 0 for that of each look.
+    fn pin_at(&self, _snapshot: &Snapshot, _time: u64) -> Result<Pinned<'_>, Error> {
         Err(Error::Unsupported { what: NO_SNAPSHOTS })
     }
 
@@ -325,6 +336,21 @@ pub(crate) trait Session: Send + Any {
     /// As [`Client::write`].
     fn write(&mut self, _batch: &WriteBatch) -> Result<(), Error> {
         Err(Error::Unsupported { what: "atomic batches" })
+    }
+
+    /// As [`write`](Session::write), if the checks hold; otherwise [`Error::Conflict`].
+    fn commit(&mut self, _batch: &WriteBatch, _checks: &Checks<'_>) -> Result<(), Error> {
+        Err(Error::Unsupported { what: "atomic batches" })
+    }
+
+    /// Bytes that a write takes in a commit, and the most that a commit may have in one table.
+    fn takes(&self, _content: &Content<'_>) -> (u64, u64) {
+        (0, u64::MAX)
+    }
+
+    /// The table that it reads and writes.
+    fn table(&self) -> Option<TableId> {
+        None
     }
 
     /// As [`Client::update_in_place`].
@@ -382,32 +408,28 @@ impl Wanted {
     }
 }
 
-/// In place of a number: the newest state.
-pub(crate) const NOW: u64 = u64::MAX;
-
-/// Protects the records that a session shows from reuse. Holds the number up to which it looks, if its walk
-/// has versions.
+/// Protects the records that a session shows from reuse. Holds the state that it sees, if its walk has
+/// versions.
 pub(crate) struct Pinned<'s> {
     epoch: Option<epoch::Guard<'s>>,
-    /// That number, or [`NOW`].
-    pub(crate) at: u64,
+    pub(crate) at: Moment,
 }
 
 impl<'s> Pinned<'s> {
     /// For a walk whose records an epoch protects.
     pub(crate) fn by_epoch(epoch: epoch::Guard<'s>) -> Pinned<'s> {
-        Pinned { epoch: Some(epoch), at: NOW }
+        Pinned { epoch: Some(epoch), at: Moment::NOW }
     }
 
-    /// For such a walk, to see the state at a number.
-    pub(crate) fn by_epoch_at(epoch: epoch::Guard<'s>, at: u64) -> Pinned<'s> {
+    /// For such a walk, to see the state of a moment.
+    pub(crate) fn by_epoch_at(epoch: epoch::Guard<'s>, at: Moment) -> Pinned<'s> {
         Pinned { epoch: Some(epoch), at }
     }
 
     /// For a walk that sees the state at a number.
     #[cfg_attr(not(test), expect(dead_code, reason = "for walks without epochs"))]
     pub(crate) fn at(number: u64) -> Pinned<'s> {
-        Pinned { epoch: None, at: number }
+        Pinned { epoch: None, at: Moment { number, time: 0 } }
     }
 
     /// Tells who keeps it pinned, while the result lives.

@@ -132,11 +132,11 @@ impl Session for ToySession {
     }
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
-        Ok(self.toy.at(key, pinned.at).map(|(_, value)| value.into()))
+        Ok(self.toy.at(key, pinned.at.number).map(|(_, value)| value.into()))
     }
 
     fn pairs<'g>(&'g self, pinned: &'g Pinned<'g>) -> Result<Box<dyn Iterator<Item = Pair<'g>> + 'g>, Error> {
-        let at = pinned.at;
+        let at = pinned.at.number;
         let pair = move |key: Vec<u8>| self.toy.at(&key, at).map(|(_, value)| Ok((key.into(), value.into())));
         Ok(Box::new(self.toy.keys_at(at).filter_map(pair)))
     }

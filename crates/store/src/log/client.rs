@@ -4,6 +4,7 @@ use super::{Session, Spine};
 use crate::engine::Decide;
 use crate::points::Walk;
 use crate::types::batch::WriteBatch;
+use crate::types::conditions::Conditions;
 use crate::types::error::Error;
 use quipu_medium::Node;
 use quipu_parts::epoch::Participant;
@@ -42,7 +43,12 @@ impl<I: Index> Walk for Spine<I> {
         Spine::put_many(self, own, pairs)
     }
 
-    fn write_batch(&self, own: &mut Session, batch: &WriteBatch) -> Result<(), Error> {
-        Spine::write_batch(self, own, batch)
+    fn write_batch(
+        &self,
+        own: &mut Session,
+        batch: &WriteBatch,
+        conditions: &Conditions,
+    ) -> Result<(), Error> {
+        Spine::write_batch(self, own, batch, conditions)
     }
 }

@@ -4,22 +4,32 @@
 //! From then on they are records like any others: the index names each, and compaction moves each alone.
 //! Large values, which have zones of their own, cannot be among them.
 //!
+//! A batch may have conditions: versions that keys still have. Their stripes are locked with those of the
+//! batch, and they are looked at before any record gets its number.
+//!
 //! Readers see the records one after the other, as they are published. So of several writes to one key only
 //! the last gets a record: otherwise a reader could see a value that the batch itself overwrites.
 
 use super::{Session, Spine};
 use crate::engine::NO_TABLES;
 use crate::types::batch::WriteBatch;
+use crate::types::conditions::{Conditions, Must};
 use crate::types::error::Error;
+use quipu_parts::epoch::Guard;
 use quipu_parts::heap::segments::Use;
 use quipu_parts::index::{Index, Key};
 use quipu_parts::record::{Content, Kind, frame_len};
 use quipu_parts::twin;
 
 impl<I: Index> Spine<I> {
-    /// Carries out a batch; it is durable when this returns.
-    pub(crate) fn write_batch(&self, session: &mut Session, batch: &WriteBatch) -> Result<(), Error> {
-        if batch.names_tables() {
+    /// Carries out a batch, if these conditions hold; it is durable when this returns.
+    pub(crate) fn write_batch(
+        &self,
+        session: &mut Session,
+        batch: &WriteBatch,
+        conditions: &Conditions,
+    ) -> Result<(), Error> {
+        if batch.names_tables() || conditions.names_tables() {
             return Err(Error::Unsupported { what: NO_TABLES });
         }
         if I::DURABLE {
@@ -29,8 +39,9 @@ impl<I: Index> Spine<I> {
             self.check_key(content.key)?;
             self.check_inline(content.value)?;
         }
+        conditions.all().try_for_each(|condition| self.check_key(condition.key))?;
         if batch.is_empty() {
-            return Ok(());
+            return self.prove(session, conditions);
         }
         let writes = self.last_of_each_key(batch);
         let contents = || writes.iter().map(|write| write.content);
@@ -49,9 +60,12 @@ impl<I: Index> Spine<I> {
             self.index.prefetch_to_write(participant, write.key());
             hashes.push(write.hash);
         }
+        let read = conditions.all().map(|condition| self.hash(condition.key));
+        hashes.extend(read);
         let is_deletion = contents().all(|content| content.kind == Kind::Tombstone);
         let purpose = if is_deletion { Use::Delete } else { Use::Put };
-        let (mut places, mut holders) = (Vec::with_capacity(count), vec![0; count]);
+        let locked = hashes.len();
+        let (mut places, mut holders) = (Vec::with_capacity(count), vec![0; locked]);
         let (guard, guards) = loop {
             let writer = &mut writers.cold;
             if let Err(error) = self.make_room(purpose, &mut writer.segment, len, writer.node) {
@@ -62,9 +76,10 @@ impl<I: Index> Spine<I> {
             places.clear();
             self.heap.prepare_frame(open, &mut writer.encoder, contents(), |place| places.push(place));
             let guard = participant.pin();
-            let mut guards = Vec::with_capacity(count);
-            guards.resize_with(count, || None);
-            self.lock_in_order(&guard, &hashes, &mut vec![0; count], &mut guards, &mut holders);
+            let mut guards = Vec::with_capacity(locked);
+            guards.resize_with(locked, || None);
+            self.lock_in_order(&guard, &hashes, &mut vec![0; locked], &mut guards, &mut holders);
+            self.look_for(&guard, conditions)?;
             if !self.drop_revoked(writer) {
                 break (guard, guards);
             }
@@ -89,6 +104,29 @@ impl<I: Index> Spine<I> {
         }
         if is_deletion {
             self.heap.share_reserve(&mut writer.segment);
+        }
+        Ok(())
+    }
+
+    /// Whether these conditions hold at a moment of this call; otherwise [`Error::Conflict`].
+    fn prove(&self, session: &mut Session, conditions: &Conditions) -> Result<(), Error> {
+        let guard = session.participant.pin();
+        let hashes: Vec<u64> = conditions.all().map(|condition| self.hash(condition.key)).collect();
+        let (mut guards, mut holders) = (Vec::new(), vec![0; hashes.len()]);
+        guards.resize_with(hashes.len(), || None);
+        self.lock_in_order(&guard, &hashes, &mut vec![0; hashes.len()], &mut guards, &mut holders);
+        self.look_for(&guard, conditions)
+    }
+
+    /// As [`prove`](Spine::prove), of keys that are locked.
+    fn look_for(&self, guard: &Guard<'_>, conditions: &Conditions) -> Result<(), Error> {
+        for condition in conditions.all() {
+            let found = self.locate_near::<false>(guard, self.key(condition.key), None)?;
+            let record = found.map(|located| located.record).filter(|record| !self.has_expired(record));
+            let version = record.map(|record| record.header.sequence.get());
+            if condition.must != Must::Have(version) {
+                return Err(Error::Conflict { key: Some(condition.key.into()) });
+            }
         }
         Ok(())
     }

@@ -5,9 +5,11 @@ use super::expiry::Successors;
 use super::read::Bare;
 use super::scan::Ordered;
 use super::{Core, Points};
+use crate::engine::checks::Checks;
 use crate::engine::{self, Decide, Engine, Head, Pinned, Removal, Stretch};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
+use crate::types::conditions::Conditions;
 use crate::types::error::Error;
 use crate::types::iter::{KeyItem, Pair};
 use quipu_medium::Node;
@@ -66,7 +68,13 @@ pub(crate) trait Walk: Points + Engine + Sized + 'static {
         pairs.iter().try_for_each(|(key, value)| self.write_blind(own, &Content::value(key, value)))
     }
 
-    fn write_batch(&self, _own: &mut Self::Own, _batch: &WriteBatch) -> Result<(), Error> {
+    /// Carries out a batch, if these conditions hold; otherwise [`Error::Conflict`].
+    fn write_batch(
+        &self,
+        _own: &mut Self::Own,
+        _batch: &WriteBatch,
+        _conditions: &Conditions,
+    ) -> Result<(), Error> {
         Err(Error::Unsupported { what: "atomic batches" })
     }
 }
@@ -150,7 +158,12 @@ impl<W: Walk> engine::Session for Client<W> {
     }
 
     fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
-        self.walk.write_batch(&mut self.own, batch)
+        self.walk.write_batch(&mut self.own, batch, &Conditions::default())
+    }
+
+    fn commit(&mut self, batch: &WriteBatch, checks: &Checks<'_>) -> Result<(), Error> {
+        // It has no transactions, and so nothing but conditions.
+        self.walk.write_batch(&mut self.own, batch, checks.keys)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), Error> {

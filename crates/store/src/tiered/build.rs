@@ -58,6 +58,7 @@ pub(crate) const fn capabilities<I: Index>() -> Capabilities {
         ordered: true,
         tables: true,
         batches: true,
+        transactions: true,
         expiry: true,
         salvages: true,
         versions: true,
@@ -167,6 +168,7 @@ impl<I: InOrder + Imaged + 'static> TieredParts<I> {
                 .helped_below(u64::from(reserve) + 1),
             reserve_of_moves,
             verify_reads: site.options.verify_reads,
+            transaction_age: site.options.transaction_age,
             granted: testing.granted,
         };
         for table in tiers.tables.all() {

@@ -2,7 +2,8 @@
 
 use super::Tiers;
 use super::scan::Scan;
-use crate::engine::{NOW, Stretch};
+use crate::engine::Stretch;
+use crate::engine::moment::Moment;
 use crate::types::error::{Damage, DamagedPlace, Error};
 use crate::types::reports::CheckReport;
 use crate::walk::proof::damage_of_space;
@@ -113,7 +114,7 @@ pub(super) fn check<I: InOrder>(
             true => values,
             // A key may be in several places.
             false => {
-                let scan = Scan::new(tiers, (&guard, NOW), table, Stretch::ALL)?;
+                let scan = Scan::new(tiers, (&guard, Moment::NOW), table, Stretch::ALL)?;
                 let mut found = 0;
                 for record in scan {
                     match record {

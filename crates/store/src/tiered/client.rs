@@ -4,13 +4,16 @@ use super::read::Found;
 use super::scan::Scan;
 use super::table::Table;
 use super::{Session as Own, Tiers};
-use crate::engine::{self, Decide, Engine, Head, InPlace, NOW, Pinned, Removal, Stretch};
+use crate::engine::checks::Checks;
+use crate::engine::moment::Moment;
+use crate::engine::{self, Decide, Engine, Head, InPlace, Pinned, Removal, Stretch};
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::Pair;
 use crate::types::table::TableId;
 use quipu_medium::Node;
+use quipu_parts::heap::chain::{CHUNK_HEADER, record_len};
 use quipu_parts::index::{Imaged, InOrder};
 use quipu_parts::record::Content;
 use quipu_parts::versions::Snapshot;
@@ -63,6 +66,18 @@ impl<I: InOrder + Imaged + 'static> engine::Session for TieredClient<I> {
         self.tiers.write_batch(&mut self.own, batch)
     }
 
+    fn commit(&mut self, batch: &WriteBatch, checks: &Checks<'_>) -> Result<(), Error> {
+        self.tiers.commit(&mut self.own, batch, checks)
+    }
+
+    fn takes(&self, content: &Content<'_>) -> (u64, u64) {
+        (record_len(content), self.tiers.log.heap().longest_chunk() - CHUNK_HEADER)
+    }
+
+    fn table(&self) -> Option<TableId> {
+        Some(self.own.table.id)
+    }
+
     fn delete_range(&mut self, from: &[u8], to: &[u8]) -> Result<(), Error> {
         self.tiers.delete_range(&mut self.own, from, to)
     }
@@ -88,7 +103,7 @@ impl<I: InOrder + Imaged + 'static> engine::Session for TieredClient<I> {
             out.clear();
             out.extend_from_slice(&found.value);
         };
-        let is_there = self.tiers.get(&guard, &self.own.table, key, NOW, show)?.is_some();
+        let is_there = self.tiers.get(&guard, &self.own.table, key, Moment::NOW, show)?.is_some();
         if !is_there {
             out.clear();
         }
@@ -108,11 +123,12 @@ impl<I: InOrder + Imaged + 'static> engine::Session for TieredClient<I> {
         Pinned::by_epoch(self.own.participant.pin_to_read())
     }
 
-    fn pin_at(&self, snapshot: &Snapshot) -> Result<Pinned<'_>, Error> {
+    fn pin_at(&self, snapshot: &Snapshot, time: u64) -> Result<Pinned<'_>, Error> {
         if !self.tiers.snapshots.have(snapshot) {
             return Err(Error::Option("the snapshot is of another store".into()));
         }
-        Ok(Pinned::by_epoch_at(self.own.participant.pin_to_read(), snapshot.number()))
+        let at = Moment { number: snapshot.number(), time };
+        Ok(Pinned::by_epoch_at(self.own.participant.pin_to_read(), at))
     }
 
     fn on(&self, table: TableId) -> Result<InPlace, Error> {

@@ -160,7 +160,7 @@ impl<I: InOrder> Tiers<I> {
 
     /// The records of a table that a dump or a compaction which begins now may leave out.
     pub(super) fn purge_of(&self, participant: &Participant, table: &Table<I>) -> Purge {
-        let mut purge = Purge { now: self.expiry_time(), ..Purge::default() };
+        let mut purge = Purge { now: self.time_of_all(), ..Purge::default() };
         // In this order: each range tombstone that is visible is in the list, or has left it.
         self.snapshots.horizon(|| self.log.visible(), &mut purge.horizon);
         purge.ranges = table.ranges.get(&participant.pin()).cloned().unwrap_or_default();

@@ -8,6 +8,7 @@ use super::salvage;
 use crate::background::{Job, Steps};
 use crate::engine::common::Common;
 use crate::engine::holder;
+use crate::engine::moment::Moment;
 use crate::engine::{Engine, InPlace};
 use crate::types::error::Error;
 use crate::types::reports::{CheckReport, SalvageReport};
@@ -21,9 +22,12 @@ use quipu_parts::heap::Clock;
 use quipu_parts::heap::chain::Held;
 use quipu_parts::index::{Imaged, InOrder, Index};
 use quipu_parts::space::{CheckpointEntry, SpaceError};
-use quipu_parts::versions::Snapshot;
+#[cfg(feature = "twins")]
+use quipu_parts::twin;
+use quipu_parts::versions::{Snapshot, Terms};
 use smallbox::smallbox;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
     fn session(self: Arc<Self>, node: Option<Node>) -> InPlace {
@@ -81,7 +85,19 @@ impl<I: InOrder + Imaged + 'static> Engine for Tiers<I> {
     }
 
     fn snapshot(&self) -> Result<Snapshot, Error> {
-        Ok(self.snapshots.take(holder::here(self.region(), What::Snapshot), || self.log.visible()))
+        let holder = holder::here(self.region(), What::Snapshot);
+        Ok(self.snapshots.take(holder, Terms::NONE, || self.log.visible()))
+    }
+
+    fn moment(&self) -> Result<(Snapshot, Moment), Error> {
+        let end_of = |age: Duration| self.region().coarse_ticks().saturating_add(age.as_millis() as u64);
+        let end = self.transaction_age.map_or(u64::MAX, end_of);
+        let (snapshot, moment) = Tiers::moment(self, What::Transaction, end);
+        #[cfg(feature = "twins")]
+        if twin!(SnapshotForgotten) {
+            self.snapshots.forget(&snapshot);
+        }
+        Ok((snapshot, moment))
     }
 
     fn activity(&self) -> Activity {

@@ -20,7 +20,8 @@
 use super::Tiers;
 use super::scan::Scan;
 use super::table::Table;
-use crate::engine::{NOW, Stretch};
+use crate::engine::Stretch;
+use crate::engine::moment::Moment;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::InOrder;
 use quipu_parts::sync::{SpinLock, between_looks};
@@ -35,13 +36,6 @@ pub(super) const MANY: usize = 16;
 
 /// Looks at puts that are under way before it is not remembered.
 const PATIENCE: usize = 64;
-
-/// A state of a store: the number up to which its writes count, and the time up to which keys have expired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
-    pub(super) number: u64,
-    pub(super) time: u64,
-}
 
 /// The front of a table.
 #[derive(Default)]
@@ -150,7 +144,7 @@ impl<I: InOrder> Tiers<I> {
             return;
         }
         let below = Stretch { to: Bound::Excluded(Cow::Owned(first.to_vec())), ..Stretch::ALL };
-        let Ok(mut scan) = Scan::new(self, (guard, NOW), table, below) else { return };
+        let Ok(mut scan) = Scan::new(self, (guard, Moment::NOW), table, below) else { return };
         scan.remembers_none();
         if scan.next().is_none() {
             table.front.remember(announcement, scan.moment());

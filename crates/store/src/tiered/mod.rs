@@ -24,6 +24,7 @@ mod check;
 mod checkpoint;
 mod choose;
 mod client;
+mod commit;
 mod compact;
 mod dump;
 mod engine;
@@ -68,6 +69,7 @@ use quipu_parts::record::EXPIRY_FIELD;
 use quipu_parts::versions::{Horizon, Retired, Snapshots};
 use rewrite::Rewriter;
 use std::sync::Arc;
+use std::time::Duration;
 use table::{Table, Tables};
 use view::Gone;
 
@@ -91,6 +93,8 @@ pub(crate) struct Tiers<I: InOrder> {
     /// Zones that deletions leave free: a memtable can be rewritten in them.
     reserve_of_moves: u32,
     verify_reads: bool,
+    /// How old a transaction may become.
+    transaction_age: Option<Duration>,
     granted: Option<Granted>,
 }
 

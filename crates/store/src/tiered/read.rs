@@ -4,7 +4,8 @@ use super::table::Table;
 use super::view::{Layer, View};
 use super::write::Near;
 use super::{Session, Tiers};
-use crate::engine::{AT_ONCE, NOW};
+use crate::engine::AT_ONCE;
+use crate::engine::moment::Moment;
 use crate::types::error::Error;
 use quipu_parts::epoch::Guard;
 use quipu_parts::heap::chain::RecordFound;
@@ -52,14 +53,14 @@ impl<'g> From<RecordFound<'g>> for Found<'g> {
 }
 
 impl<I: InOrder> Tiers<I> {
-    /// Shows the value of a key at a number, or [`NOW`], unless it is deleted or has expired.
+    /// Shows the value of a key at a moment, unless it is deleted or has expired.
     #[inline(always)]
     pub(super) fn get<'g, T>(
         &'g self,
         guard: &'g Guard<'_>,
         table: &'g Table<I>,
         key: &[u8],
-        at: u64,
+        at: Moment,
         show: impl FnOnce(Found<'g>) -> T,
     ) -> Result<Option<T>, Error> {
         let view = table.view(guard);
@@ -75,7 +76,7 @@ impl<I: InOrder> Tiers<I> {
         table: &'g Table<I>,
         (view, near): (&'g View<I>, Option<u64>),
         bytes: &[u8],
-        at: u64,
+        at: Moment,
         show: impl FnOnce(Found<'g>) -> T,
     ) -> Result<Option<T>, Error> {
         let expired = match self.get_in(guard, table, (&view.active, near), bytes, at)? {
@@ -88,7 +89,7 @@ impl<I: InOrder> Tiers<I> {
         Ok(self.get_further(guard, table, (view, expired), bytes, at)?.map(show))
     }
 
-    /// The value of a key in one layer at a number, or [`NOW`].
+    /// The value of a key in one layer at a moment.
     #[inline(always)]
     pub(super) fn get_in<'g>(
         &'g self,
@@ -96,14 +97,14 @@ impl<I: InOrder> Tiers<I> {
         table: &'g Table<I>,
         (layer, near): (&'g Layer<I>, Option<u64>),
         bytes: &[u8],
-        at: u64,
+        at: Moment,
     ) -> Result<Hit<RecordFound<'g>>, Error> {
         // Versions, range tombstones, visible number: in this order (see `ranges`).
-        let mut seen = (None, at);
+        let mut seen = (None, at.number);
         let up_to = || {
             seen.0 = table.ranges.get(guard);
             between_looks();
-            if at == NOW {
+            if at.is_now() {
                 seen.1 = self.log.visible();
             }
             seen.1
@@ -118,7 +119,7 @@ impl<I: InOrder> Tiers<I> {
         {
             return Ok(Hit::Deleted);
         }
-        Ok(match self.value_of(guard, bytes, &version, || self.expiry_time())? {
+        Ok(match self.value_of(guard, bytes, &version, || self.time_at(at))? {
             Some(record) => Hit::Value(record),
             None if version.is_tombstone() => Hit::Deleted,
             None => Hit::Expired(version.number),
@@ -219,20 +220,27 @@ impl<I: InOrder> Tiers<I> {
         Error::damaged("no record of its key where the index names one", offset, 0)
     }
 
-    /// Whether a record has expired: it acts as a tombstone then.
+    /// Whether a record has expired for everybody: it acts as a tombstone then.
     #[inline]
     pub(super) fn has_expired(&self, record: &RecordFound<'_>) -> bool {
-        record.expires != 0 && self.has_passed(record.expires)
+        record.expires != 0 && self.has_passed_by(record.expires, self.time_of_all())
     }
 
+    /// The time by which values have expired for all who read.
     #[cold]
-    pub(super) fn has_passed(&self, time: u64) -> bool {
-        self.log.heap().space().has_passed(time)
+    pub(super) fn time_of_all(&self) -> u64 {
+        self.expiry_time().min(self.snapshots.earliest_time())
     }
 
     #[cold]
     pub(super) fn has_passed_by(&self, time: u64, now: u64) -> bool {
         self.log.heap().space().has_passed_by(time, now)
+    }
+
+    /// The time of a moment.
+    #[cold]
+    pub(super) fn time_at(&self, at: Moment) -> u64 {
+        if at.time == 0 { self.expiry_time() } else { at.time }
     }
 
     /// The time by which values expire.
@@ -263,7 +271,7 @@ impl<I: InOrder> Tiers<I> {
         }
         for (position, (key, near)) in keys.iter().zip(near).enumerate() {
             let show = |found: Found<'_>| each(position, Some(&found.value));
-            if self.get_near(&guard, table, (view, near), key, NOW, show)?.is_none() {
+            if self.get_near(&guard, table, (view, near), key, Moment::NOW, show)?.is_none() {
                 each(position, None);
             }
         }

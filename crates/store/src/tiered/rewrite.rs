@@ -186,6 +186,7 @@ impl<I: InOrder> Tiers<I> {
     pub(super) fn rewrite_step(&self, demand: &Demand) -> Result<bool, Error> {
         let mut worker = self.rewriter.worker.lock();
         room::begins_step(self.region());
+        self.end_old_transactions();
         self.release_ripe(&worker.participant);
         // Swept records are garbage that the choice of a memtable knows of.
         if self.sweep_step(&mut worker)? {
@@ -409,7 +410,8 @@ impl<I: InOrder> Tiers<I> {
                 is_newest = versions.first().is_some_and(|newest| is_here(newest) && !is_deleted(newest));
                 let hides_nothing = is_oldest || twin!(TombstoneDroppedEarly);
                 // One that is younger than a snapshot shows that the key has changed since.
-                let is_old = oldest.is_none_or(|oldest| record.version <= oldest);
+                let is_old =
+                    oldest.is_none_or(|oldest| record.version <= oldest) || twin!(YoungTombstoneDropped);
                 is_left = is_newest && deletes && hides_nothing && versions.len() == 1 && is_old;
                 may_go &= is_newest || is_released_anyway || !versions.iter().any(is_here);
                 if is_left {

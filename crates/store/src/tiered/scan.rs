@@ -3,13 +3,14 @@
 //! As long as a table has one layer and no levels, its keys are looked up here. Otherwise
 //! [`merge`](super::merge) finds them.
 
-use super::front::{self, Moment};
+use super::front;
 use super::merge::{Merge, Sight};
 use super::table::Table;
 use super::view::View;
 use super::{Session, Tiers};
 use crate::engine::holder;
-use crate::engine::{NOW, Removal, Stretch, Wanted};
+use crate::engine::moment::Moment;
+use crate::engine::{Removal, Stretch, Wanted};
 use crate::types::error::{Error, damaged_at};
 use crate::types::iter::Pair;
 use crate::walk::bounds::{is_above, is_below};
@@ -19,7 +20,7 @@ use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::InOrder;
 use quipu_parts::sync::between_looks;
 use quipu_parts::twin;
-use quipu_parts::versions::{Look, Noted, Snapshot, Version};
+use quipu_parts::versions::{Look, Noted, Snapshot, Terms, Version};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -59,21 +60,24 @@ pub(super) struct Scan<'g, I: InOrder> {
 }
 
 impl<'g, I: InOrder> Scan<'g, I> {
-    /// The keys within these bounds with their values, as they were at a number, or are [`NOW`].
+    /// The keys within these bounds with their values, as they were at a moment.
     pub(super) fn new(
         tiers: &'g Tiers<I>,
-        (guard, at): (&'g Guard<'g>, u64),
+        (guard, at): (&'g Guard<'g>, Moment),
         table: &'g Table<I>,
         Stretch { from, to, wanted }: Stretch<'g>,
     ) -> Result<Scan<'g, I>, Error> {
         let early = twin!(ViewTakenEarly).then(|| table.view(guard));
         between_looks();
-        let (now, snapshot) = match at {
-            NOW => tiers.moment(),
-            _ => (tiers.expiry_time(), None),
+        let (now, snapshot) = match at.is_now() {
+            true => {
+                let (snapshot, Moment { time, .. }) = tiers.moment(What::Scan, u64::MAX);
+                (time, Some(snapshot))
+            }
+            false => (tiers.time_at(at), None),
         };
         between_looks();
-        let at = snapshot.as_ref().map_or(at, Snapshot::number);
+        let at = snapshot.as_ref().map_or(at.number, Snapshot::number);
         // Behind the number: all items up to it are in a layer of this view, or on its levels.
         let view = early.unwrap_or_else(|| table.view(guard));
         table.check()?;
@@ -251,19 +255,27 @@ impl<'g, I: InOrder> Scan<'g, I> {
 }
 
 impl<I: InOrder> Tiers<I> {
-    /// A time, and the snapshot of that time. A value that was put after its own end is in no snapshot of a
-    /// time before that end.
-    fn moment(&self) -> (u64, Option<Snapshot>) {
+    /// A snapshot with this end, and its moment. A value that was put after its own end is in no snapshot of a time before
+    /// that end.
+    pub(super) fn moment(&self, what: What, end: u64) -> (Snapshot, Moment) {
         loop {
             let before = self.log.visible();
             between_looks();
             let now = self.expiry_time();
             between_looks();
-            let holder = holder::here(self.region(), What::Scan);
-            let snapshot = self.snapshots.take(holder, || self.log.visible());
-            if snapshot.number() == before || self.expiry_time() == now {
-                return (now, Some(snapshot));
+            let holder = holder::here(self.region(), what);
+            let snapshot = self.snapshots.take(holder, Terms { time: now, end }, || self.log.visible());
+            let number = snapshot.number();
+            if number == before || self.expiry_time() == now {
+                return (snapshot, Moment { number, time: now });
             }
+        }
+    }
+
+    /// Ends transactions that are older than they may be.
+    pub(super) fn end_old_transactions(&self) {
+        if self.transaction_age.is_some() {
+            self.snapshots.end_due(self.region().coarse_ticks());
         }
     }
 
@@ -279,7 +291,7 @@ impl<I: InOrder> Tiers<I> {
                 let start =
                     if from.is_empty() { Bound::Unbounded } else { Bound::Excluded((&from[..]).into()) };
                 let stretch = Stretch { from: start, ..Stretch::ALL };
-                let scan = Scan::new(self, (&guard, NOW), &session.table, stretch)?;
+                let scan = Scan::new(self, (&guard, Moment::NOW), &session.table, stretch)?;
                 for pair in scan.take(AT_ONCE) {
                     match pair {
                         Ok((key, _)) => keys.push(key.into_owned()),

@@ -219,20 +219,25 @@ impl<I: InOrder> Gone<I> {
 pub(super) struct LevelsInUse {
     pub(super) runs: Arc<dyn Runs>,
     levels: Arc<dyn Levels>,
-    /// Whether they have no run. Scans ask often, and the levels look at all files.
-    is_empty: bool,
+    /// The highest number of their records, or 0. Scans ask often, and the levels look at all files.
+    highest: u64,
 }
 
 impl LevelsInUse {
     /// Those of now.
     pub(super) fn of(runs: &Arc<dyn Runs>) -> LevelsInUse {
         let levels = runs.levels();
-        LevelsInUse { runs: runs.clone(), is_empty: levels.highest().is_none(), levels }
+        LevelsInUse { runs: runs.clone(), highest: levels.highest().unwrap_or_default(), levels }
     }
 
     /// Whether they have no run.
     pub(super) fn is_empty(&self) -> bool {
-        self.is_empty
+        self.highest == 0
+    }
+
+    /// The highest number of their records; 0 if they have none.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
     }
 }
 

@@ -3,9 +3,8 @@
 use super::table::Table;
 use super::view::{Layer, View};
 use super::{Session, Tiers, Writer};
-use crate::engine::{AT_ONCE, Decide, Decision};
+use crate::engine::{Decide, Decision};
 use crate::options::Granted;
-use crate::types::batch::WriteBatch;
 use crate::types::change::{Entry, Expiry};
 use crate::types::error::Error;
 use quipu_medium::Node;
@@ -17,7 +16,6 @@ use quipu_parts::record::{Content, Kind};
 use quipu_parts::twin;
 use quipu_parts::versions::{RangeTombstone, Version};
 use std::cell::Cell;
-use std::collections::HashSet;
 use std::ptr::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,7 +32,7 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
-    fn of(kind: Kind) -> Purpose {
+    pub(super) fn of(kind: Kind) -> Purpose {
         if kind == Kind::Tombstone { Purpose::Delete } else { Purpose::Put }
     }
 }
@@ -133,7 +131,7 @@ impl<I: InOrder> Tiers<I> {
         })
     }
 
-    /// Puts up to [`AT_ONCE`] pairs, as few items as hold them.
+    /// Puts some pairs, as few items as hold them.
     pub(super) fn put_many(&self, session: &mut Session<I>, pairs: &[(&[u8], &[u8])]) -> Result<(), Error> {
         let (limit, mut rest) = (self.log.heap().longest_chunk(), pairs);
         while !rest.is_empty() {
@@ -152,66 +150,6 @@ impl<I: InOrder> Tiers<I> {
             rest = later;
         }
         Ok(())
-    }
-
-    /// Carries out a batch, wholly or not at all. Writes that name no table are of the client's.
-    pub(super) fn write_batch(&self, session: &mut Session<I>, batch: &WriteBatch) -> Result<(), Error> {
-        let mut writes: Vec<(Arc<Table<I>>, Content<'_>)> = Vec::with_capacity(batch.len());
-        for (table, content) in batch.writes() {
-            self.check_key(content.key)?;
-            self.check_value(content.value)?;
-            let table = match (table, writes.last()) {
-                (None, _) => session.table.clone(),
-                (Some(id), Some((last, _))) if last.id == id => last.clone(),
-                (Some(id), _) => self.tables.of(id)?,
-            };
-            writes.push((table, content));
-        }
-        // The last write of each key counts; nobody sees the others.
-        let mut later = HashSet::with_capacity(writes.len());
-        let mut counts: Vec<bool> = Vec::with_capacity(writes.len());
-        counts.extend(writes.iter().rev().map(|(table, content)| later.insert((table.number, content.key))));
-        writes.retain(|_| counts.pop() == Some(true));
-        if twin!(BatchInPieces) {
-            return writes.iter().try_for_each(|(table, content)| {
-                let one = std::iter::once((table, *content));
-                self.write_all(session, Purpose::of(content.kind), one)
-            });
-        }
-        let is_deletion = writes.iter().all(|(_, content)| content.kind == Kind::Tombstone);
-        let purpose = if is_deletion { Purpose::Delete } else { Purpose::Put };
-        self.write_all(session, purpose, writes.iter().map(|(table, content)| (table, *content)))
-    }
-
-    /// Writes all of these records as one item.
-    fn write_all<'c>(
-        &self,
-        session: &mut Session<I>,
-        purpose: Purpose,
-        writes: impl Iterator<Item = (&'c Arc<Table<I>>, Content<'c>)> + Clone,
-    ) -> Result<(), Error>
-    where
-        I: 'c,
-    {
-        self.with_room(session, &Cell::new(purpose), |tiers, session| {
-            let Session { participant, writer, node, .. } = session;
-            let guard = participant.pin();
-            writer.item.clear();
-            let (mut tables, mut hashes) = (Vec::<&Arc<Table<I>>>::new(), Vec::with_capacity(AT_ONCE));
-            for (table, content) in writes.clone() {
-                let key = tiers.key(content.key);
-                table.view(&guard).active.versions.index().prefetch_to_write(participant, key);
-                writer.item.chunk(table.number).push(&content);
-                hashes.push(key.hash);
-                if tables.iter().all(|other| other.number != table.number) {
-                    tables.push(table);
-                }
-            }
-            let stripes = tiers.lock_all(hashes.into_iter());
-            let last = tiers.write(&guard, (&tables, Near::default()), writer, (purpose, *node))?;
-            drop(stripes);
-            tiers.acknowledge(last)
-        })
     }
 
     /// Writes, and makes room if there is none. Neither stripes nor pins are held meanwhile.
@@ -242,12 +180,24 @@ impl<I: InOrder> Tiers<I> {
         writer: &mut Writer,
         (purpose, node): (Purpose, Option<Node>),
     ) -> Result<u64, Error> {
+        self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);
+        self.write_for(guard, (tables, near), writer, (purpose, node))
+    }
+
+    /// As [`write`](Tiers::write), where the writer's horizon says who reads.
+    #[inline]
+    pub(super) fn write_for(
+        &self,
+        guard: &Guard<'_>,
+        (tables, near): (&[&Arc<Table<I>>], Near),
+        writer: &mut Writer,
+        (purpose, node): (Purpose, Option<Node>),
+    ) -> Result<u64, Error> {
         let Writer { item, horizon, retired, .. } = writer;
         if self.is_full_for(purpose) {
             tables.iter().try_for_each(|table| table.check())?;
             return Err(self.full());
         }
-        self.snapshots.horizon(|| self.log.visible(), horizon);
         let supply = Supply { node, leave: self.leaves(purpose) };
         // A panic behind the grant leaves a hole in the order.
         let mourner = self.common.admission.mourner();

@@ -84,6 +84,18 @@ impl WriteBatch {
         self.table = None;
     }
 
+    /// Adds a put in this table, until a time; 0 for never.
+    pub(crate) fn put_in(&mut self, table: TableId, key: &[u8], value: &[u8], expires: u64) {
+        self.table = Some(table);
+        self.add(Kind::Value, key, value, expires);
+    }
+
+    /// Adds a deletion in this table.
+    pub(crate) fn delete_in(&mut self, table: TableId, key: &[u8]) {
+        self.table = Some(table);
+        self.add(Kind::Tombstone, key, &[], 0);
+    }
+
     fn add(&mut self, kind: Kind, key: &[u8], value: &[u8], expires: u64) -> &mut WriteBatch {
         let key = self.keep(key);
         let value = self.keep(value);

@@ -30,6 +30,8 @@ pub struct Capabilities {
     pub tables: bool,
     /// Whether it writes atomic batches.
     pub batches: bool,
+    /// Whether it has transactions.
+    pub transactions: bool,
     /// Whether values can expire.
     pub expiry: bool,
     /// Whether keys have [versions](crate::Client::version).
@@ -92,6 +94,7 @@ impl Capabilities {
         ordered: false,
         tables: false,
         batches: false,
+        transactions: false,
         expiry: false,
         versions: false,
         lends: false,

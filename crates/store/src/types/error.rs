@@ -5,6 +5,7 @@ use quipu_medium::MediumError;
 use quipu_parts::commit::Failed;
 use quipu_parts::heap::segments::HeapError;
 use quipu_parts::index::IndexError;
+use quipu_parts::record::shown_key;
 use quipu_parts::runs::{NameError, RunsError};
 use quipu_parts::space::{Shortage, Space, SpaceError};
 use std::time::Duration;
@@ -69,6 +70,29 @@ pub enum Error {
         /// Bytes that a segment has for them.
         limit: u64,
     },
+    /// A transaction takes more than one commit can hold. The write that would have made it so has not been
+    /// added, and the transaction goes on without it.
+    #[error(
+        "the transaction would take {len} bytes in one table, the limit of this pool is {limit}; commit what it has, or \
+         create the pool with larger zones"
+    )]
+    TransactionTooLarge {
+        /// Bytes of its records in the table, with this one.
+        len: u64,
+        /// Bytes that it may have there.
+        limit: u64,
+    },
+    /// Somebody else has written what the transaction relies on. Nothing was changed: begin again, and read
+    /// again ([`Store::transact`](crate::Store::transact) does).
+    #[error("{} has been written since the transaction began; begin it again", .key.as_deref().map_or_else(|| "a range that was read".into(), shown_key))]
+    Conflict {
+        /// The key that was written; `None` where a range was deleted.
+        key: Option<Box<[u8]>>,
+    },
+    /// The transaction is older than transactions may be ([`Options`](crate::Options::transaction_age)), and
+    /// holds nothing any more. Nothing was changed.
+    #[error("the transaction is older than Options::transaction_age allows; begin it again")]
+    TransactionTooOld,
     /// No room is left. Reads still work, and so do deletes until the reserve is used up.
     #[error(
         "the pool is full: {wanted} bytes are wanted, and {free} are free for this beyond the reserve; delete something, or export \
@@ -186,6 +210,8 @@ pub enum ErrorKind {
     Damaged,
     /// Look at the system: a call to it failed.
     System,
+    /// Do the same again, from its beginning: others came in between.
+    Again,
 }
 
 /// Where a pool is damaged.
@@ -269,6 +295,7 @@ impl Error {
             | Error::KeyTooLarge { .. }
             | Error::ValueTooLarge { .. }
             | Error::BatchTooLarge { .. }
+            | Error::TransactionTooLarge { .. }
             | Error::RecordSize { .. }
             | Error::Unsupported { .. }
             | Error::NotInPlace
@@ -286,6 +313,7 @@ impl Error {
             Error::Levels(RunsError::Damaged { .. }) => ErrorKind::Damaged,
             Error::Levels(_) | Error::LevelsStopped { .. } => ErrorKind::System,
             Error::Medium(MediumError::InUse { .. }) | Error::ClientsOpen { .. } => ErrorKind::InUse,
+            Error::Conflict { .. } | Error::TransactionTooOld => ErrorKind::Again,
             Error::Damaged(_) => ErrorKind::Damaged,
             Error::NewerFormat { .. } => ErrorKind::NotAPool,
             Error::Medium(

@@ -5,7 +5,7 @@ use quipu_parts::epoch::{self, What};
 use std::fmt;
 use std::time::Duration;
 
-/// A guard, scan, snapshot or call that keeps room from being used again.
+/// A guard, scan, snapshot, transaction or call that keeps room from being used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
@@ -29,6 +29,8 @@ pub enum Holding {
     Scan,
     /// A [`Snapshot`](crate::Snapshot).
     Snapshot,
+    /// A [`Transaction`](crate::Transaction).
+    Transaction,
     /// A call of another thread that has not returned.
     Call,
     /// Other writers, which take the room that becomes free, or still work to free it.
@@ -45,6 +47,7 @@ impl Holder {
             What::Guard => Holding::Guard,
             What::Scan => Holding::Scan,
             What::Snapshot => Holding::Snapshot,
+            What::Transaction => Holding::Transaction,
         };
         let age = Duration::from_millis(region.ticks().saturating_sub(since));
         Holder { what, thread: Some(thread), thread_name: region.thread_name(thread), age: Some(age) }
@@ -57,6 +60,9 @@ impl fmt::Display for Holder {
             Holding::Guard => ("a guard (Client::pin)", "drop it"),
             Holding::Scan => ("a scan", "end it"),
             Holding::Snapshot => ("a snapshot (Store::snapshot)", "drop it"),
+            Holding::Transaction => {
+                ("a transaction", "end it, give transactions an age (Options::transaction_age)")
+            }
             Holding::Call => ("a call of another thread, which has not returned,", "wait for it"),
             Holding::Writers => {
                 return f.write_str("other writers take what is freed; write again, or with fewer threads");

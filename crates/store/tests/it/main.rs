@@ -8,3 +8,4 @@ mod parts;
 mod refused;
 mod room;
 mod settings;
+mod transactions;

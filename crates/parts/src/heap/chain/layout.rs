@@ -129,6 +129,11 @@ impl ChainRecord {
     }
 }
 
+/// Bytes of a record of this content, with its padding.
+pub fn record_len(content: &Content<'_>) -> u64 {
+    ChainRecord::of(content, false).record_len()
+}
+
 /// The header of a memtable's zone. It is durable before the zone is committed.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

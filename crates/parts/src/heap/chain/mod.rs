@@ -63,6 +63,7 @@ pub use group::{GroupClient, GroupSettings, Groups};
 pub use item::{Item, Written};
 pub use layout::{
     ANCHOR_LEN, CHUNK_HEADER, FIRST_CHUNK, MEMTABLE_LEN, RECORD_HEADER, VERSION_FIELD, format_tables,
+    record_len,
 };
 pub use log::ChainLog;
 pub use memtable::{ChainHeap, ChainPools, Memtable, Supply};
