@@ -84,6 +84,11 @@ pub trait OpenEngine: Sync {
     fn updates_in_place(&self) -> bool {
         false
     }
+
+    /// Whether it has transactions.
+    fn has_transactions(&self) -> bool {
+        false
+    }
 }
 
 /// One thread's access to an open engine. Every write is acknowledged by its return. All errors are the
@@ -123,6 +128,19 @@ pub trait EngineClient {
             each(position, found.then_some(value.as_slice()));
         }
         Ok(())
+    }
+
+    /// Reads the values of two keys, lets `change` change them, and writes both, in one transaction at
+    /// snapshot isolation or above. Repeats it until it is done, and tells how often it was tried. Here, with
+    /// none: for engines without transactions, of which it is not asked.
+    fn transfer(
+        &mut self,
+        from: &[u8],
+        to: &[u8],
+        change: &mut dyn FnMut(&mut [u8], &mut [u8]),
+    ) -> Result<u64, Self::Error> {
+        let _ = (from, to, change);
+        Ok(0)
     }
 
     /// Calls `each` with up to so many keys and values in the order of the keys, from `from` on, and tells

@@ -4,6 +4,7 @@
 //! - [`ops()`]: insert, get, get_many, scan, update and delete, each alone, over uniformly chosen records.
 //! - [`ycsb()`]: a YCSB workload, loaded and run.
 //! - [`queue()`]: keys are put at the end and taken from the front.
+//! - [`transfers()`]: amounts move between accounts, by transactions.
 //! - [`workload`]: keys, values that prove themselves, and YCSB's requests.
 //! - [`Roofline`]: what the same medium gives to code that does nothing but the accesses themselves.
 //! - [`drive`], [`session`], [`target`], [`cost`], [`memory`], [`report`]: what other benchmarks are made of.
@@ -13,7 +14,7 @@
 //! Each benchmark takes a [`Config`] and hands [`Row`]s to the caller; nothing here prints. On the simulated
 //! medium rows hold what an operation costs in place of how long it takes. All access to the store goes
 //! through [`Engine`] and its companions, so that another engine can stand in its place: [`ops_of`],
-//! [`ycsb_of`], [`queue_of`].
+//! [`ycsb_of`], [`queue_of`], [`transfers_of`].
 //!
 //! How time is taken: all threads begin behind one barrier, and the throughput is that of all operations
 //! between the first begin and the last end, so a slow thread is not averaged away. One call in 64 is timed
@@ -52,6 +53,7 @@ pub mod suggest;
 pub mod table;
 pub mod target;
 pub mod threads;
+pub mod transfers;
 pub mod workload;
 pub mod ycsb;
 
@@ -66,4 +68,5 @@ pub use report::{Compaction, EachKind, InPaper, Mixed, Row, Sink, Steadiness, St
 pub use roofline::{Limits, Roof, Roofline};
 pub use stalls::Stalls;
 pub use table::table;
+pub use transfers::{transfers, transfers_of};
 pub use ycsb::{ycsb, ycsb_of};

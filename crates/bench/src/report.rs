@@ -69,6 +69,10 @@ pub struct Row {
     pub eliminated_per_op: Option<f64>,
     /// Gets of an operation that the cache answered, if there were any.
     pub cache_hits_per_op: Option<f64>,
+    /// Tries of a transaction until it was done.
+    pub tries_per_op: Option<f64>,
+    /// Operations of the thread that got on least, over those of all threads in the mean.
+    pub least_share: Option<f64>,
     /// Records that cleaning moved, for each update before it.
     pub moved_per_op: Option<f64>,
     /// Fences of an operation.

@@ -8,7 +8,7 @@ const PERCENT: f64 = 100.0;
 const MIB: f64 = 1.0 / (1 << 20) as f64;
 
 /// The columns: the field of a row's JSON, the header, and for numbers a factor and the decimals.
-const COLUMNS: [(&str, &str, f64, usize); 70] = [
+const COLUMNS: [(&str, &str, f64, usize); 72] = [
     ("setting", "setting", 1.0, 0),
     ("keys", "keys", 1.0, 0),
     ("design", "design", 1.0, 0),
@@ -60,6 +60,8 @@ const COLUMNS: [(&str, &str, f64, usize); 70] = [
     ("longest_stall_of_machine_ms", "longest ms", 1.0, 0),
     ("eliminated_per_op", "eliminated/op", 1.0, 3),
     ("cache_hits_per_op", "cache hits/op", 1.0, 3),
+    ("tries_per_op", "tries/op", 1.0, 3),
+    ("least_share", "least thread's %", PERCENT, 1),
     ("moved_per_op", "moved/op", 1.0, 3),
     ("fences_per_op", "fences/op", 1.0, 3),
     ("lines_flushed_per_op", "lines flushed/op", 1.0, 3),

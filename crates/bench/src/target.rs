@@ -7,7 +7,7 @@ use super::config::{Config, keeps_order};
 use super::engine::{Engine, EngineClient, OpenEngine};
 use super::error::BenchError;
 use quipu::internals::{Merging, RecordForm};
-use quipu::{Client, Design, Levels, MediumKind, Options, Stats, Store, WriteBatch};
+use quipu::{Client, Design, Isolation, Levels, MediumKind, Options, Stats, Store, WriteBatch};
 use quipu_medium::sim::{Sim, SimOptions};
 use quipu_medium::{Nearness, Pages, Region};
 use quipu_parts::space::{FormatOptions, FreeListKind, SETTINGS_LEN};
@@ -277,6 +277,10 @@ impl OpenEngine for Opened {
         self.updates_in_place
     }
 
+    fn has_transactions(&self) -> bool {
+        self.store.design().can().transactions
+    }
+
     fn stats(&self) -> Option<Stats> {
         Some(self.store.stats())
     }
@@ -309,6 +313,24 @@ impl EngineClient for Client {
             Err(quipu::Error::Unsupported { .. }) => Client::put_many(self, pairs),
             done => done,
         }
+    }
+
+    fn transfer(
+        &mut self,
+        from: &[u8],
+        to: &[u8],
+        change: &mut dyn FnMut(&mut [u8], &mut [u8]),
+    ) -> Result<u64, quipu::Error> {
+        let mut tries = 0;
+        self.transact(Isolation::Snapshot, |own| {
+            tries += 1;
+            let (mut left, mut right) =
+                (own.get(from)?.unwrap_or_default(), own.get(to)?.unwrap_or_default());
+            change(&mut left, &mut right);
+            own.put(from, &left)?;
+            own.put(to, &right)
+        })?;
+        Ok(tries)
     }
 
     fn scan(

@@ -144,17 +144,17 @@ impl Options {
         Options { medium: kind.into(), ..self }
     }
 
-    /// How long a write that finds no room waits for a thread that cleans, and for the end of a guard, a scan
-    /// or a snapshot that keeps overwritten records from being freed. Then it fails with
+    /// How long a write that finds no room waits for a thread that cleans, and for the end of a guard, scan,
+    /// snapshot or transaction that keeps overwritten records from being freed. Then it fails with
     /// [`Error::RoomHeld`](crate::Error::RoomHeld), which names the holder. If the pool is full, it fails at
     /// once with [`Error::PoolFull`](crate::Error::PoolFull). Default: 10 seconds.
     pub fn wait_for_room(self, time: Duration) -> Options {
         Options { wait_for_room: time.as_millis().try_into().unwrap_or(u32::MAX), ..self }
     }
 
-    /// How old a [transaction](crate::Client::begin) may become. One that is older fails with
-    /// [`Error::TransactionTooOld`](crate::Error::TransactionTooOld), and holds no room back any more. Default:
-    /// as old as it likes.
+    /// The age that a [transaction](crate::Client::begin) may reach. The calls of an older one fail with
+    /// [`Error::TransactionTooOld`](crate::Error::TransactionTooOld), and it holds no room back. Default: any
+    /// age.
     pub fn transaction_age(self, age: impl Into<Option<Duration>>) -> Options {
         Options { transaction_age: age.into(), ..self }
     }

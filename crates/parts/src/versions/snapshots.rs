@@ -69,6 +69,7 @@ impl Terms {
 pub struct Snapshot {
     number: u64,
     id: u64,
+    end: u64,
     has_ended: Option<Arc<AtomicBool>>,
     shared: Arc<Shared>,
 }
@@ -122,7 +123,7 @@ impl Snapshots {
         list.taken.insert(at, Taken { number, id, holder, terms, has_ended: has_ended.clone() });
         list.publish();
         drop(list);
-        Snapshot { number, id, has_ended, shared: self.0.clone() }
+        Snapshot { number, id, end: terms.end, has_ended, shared: self.0.clone() }
     }
 
     /// Takes one off the list, as if it were not there.
@@ -198,6 +199,12 @@ impl Snapshot {
     #[inline]
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// When it ends, in milliseconds of the medium's clock; [`u64::MAX`] for never.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.end
     }
 
     /// Whether it has [ended](Snapshots::end_due). Asked behind a read: if not, nothing of it was gone.

@@ -173,7 +173,9 @@ impl Client {
         self.pin().version(key)
     }
 
-    /// The value of `key`, copied.
+    /// The value of `key`, copied. Another client may write the key before this one does: change what you
+    /// have read by [`update`](Client::update), [`write_if`](Client::write_if) or
+    /// [`transact`](Client::transact).
     ///
     /// # Errors
     /// [`Error::Damaged`] if the value is large and the headers of its zones no longer prove that they are

@@ -49,7 +49,7 @@ pub struct Transaction<'c> {
     reads: RefCell<Reads>,
 }
 
-/// What a commit relies on.
+/// Reads that a commit relies on.
 #[derive(Default)]
 struct Reads {
     keys: Conditions,
@@ -226,8 +226,8 @@ impl<'c> Transaction<'c> {
         self.writes.savepoint()
     }
 
-    /// Takes back all writes since a savepoint, which stays; those that were taken after it are gone. What was
-    /// read since still counts for the commit.
+    /// Takes back all writes since a savepoint, which stays; later ones are gone. Reads still count for the
+    /// commit.
     ///
     /// # Errors
     /// [`Error::Option`] for a savepoint of another transaction, or one that is gone.
@@ -243,6 +243,7 @@ impl<'c> Transaction<'c> {
     /// [`Client::write`], and [`Error::TransactionTooOld`]. Nothing is changed then.
     pub fn commit(self) -> Result<(), Error> {
         self.client.admit()?;
+        self.check_age()?;
         let Transaction { client, state, writes, reads, .. } = self;
         if writes.is_empty() {
             return Ok(());
@@ -271,8 +272,9 @@ impl Transaction<'_> {
 
     /// Refuses what was read if the state was no longer held.
     fn check_age(&self) -> Result<(), Error> {
-        let has_ended = self.state.as_ref().is_some_and(|(snapshot, _)| snapshot.has_ended());
-        if has_ended { Err(Error::TransactionTooOld) } else { Ok(()) }
+        let Some((snapshot, _)) = &self.state else { return Ok(()) };
+        let is_over = || snapshot.end() <= self.client.session.engine().region().coarse_ticks();
+        if snapshot.has_ended() || is_over() { Err(Error::TransactionTooOld) } else { Ok(()) }
     }
 
     fn get_in(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
@@ -326,11 +328,8 @@ impl Transaction<'_> {
                 Must::Have(session.head(&session.pin(), key)?.and_then(|head| head.version))
             }
         };
-        if let Some(write) = self.writes.get(table, key) {
-            return Ok(self.shown(write).map(<[u8]>::to_vec));
-        }
         self.reads.get_mut().keys.add(Some(table), key, must);
-        self.look_up(table, key)
+        self.get_in(table, key)
     }
 
     fn put_in(&mut self, table: TableId, key: &[u8], value: &[u8], expires: u64) -> Result<(), Error> {

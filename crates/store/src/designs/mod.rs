@@ -78,6 +78,7 @@ const LIMITS: &[Limit] = &[
     (|can| can.orders_on_request(), "order, and so range scans, only for handles with index=alex"),
     (|can| !can.tables, "no tables, snapshots or range deletes"),
     (|can| !can.batches, "no atomic batches"),
+    (|can| !can.transactions, "no transactions"),
     (|can| !can.expiry, "no expiry"),
     (|can| !can.versions, "no versions"),
     (|can| !can.updates_in_place, "no updates in place"),

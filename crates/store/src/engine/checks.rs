@@ -5,7 +5,7 @@ use crate::types::table::TableId;
 use quipu_parts::versions::Snapshot;
 use std::ops::Bound;
 
-/// What must be so when a batch is written.
+/// Checks that a batch must pass to be written.
 #[derive(Clone, Copy)]
 pub(crate) struct Checks<'c> {
     /// Of keys.

@@ -5,6 +5,7 @@
 
 pub(crate) mod checks;
 pub(crate) mod common;
+mod decide;
 pub(crate) mod heard;
 pub(crate) mod holder;
 pub(crate) mod moment;
@@ -14,10 +15,11 @@ pub(crate) mod toy;
 
 use self::checks::Checks;
 use self::common::Common;
+use self::decide::Putting;
 use self::moment::Moment;
 use crate::background::Job;
 use crate::types::batch::WriteBatch;
-use crate::types::change::{Entry, Expiry};
+use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::{KeyItem, Pair};
 use crate::types::reports::{CheckReport, SalvageReport};
@@ -36,6 +38,8 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
+
+pub(crate) use self::decide::{Decide, Decision, Removal};
 
 /// An open store. Each session has a share of it, and so has each thread of its jobs.
 pub(crate) trait Engine: Send + Sync {
@@ -453,53 +457,4 @@ pub(crate) struct Head {
     pub(crate) expiry: Expiry,
     /// See [`Client::version`].
     pub(crate) version: Option<u64>,
-}
-
-/// A decision about a key, made while it is locked.
-pub(crate) trait Decide {
-    /// The name of the call that asks for it, for those who [hear](heard) of calls.
-    fn name(&self) -> &'static str {
-        "update"
-    }
-
-    /// Whether the decision reads the value; if not, the value may be shown empty.
-    fn needs_value(&self) -> bool {
-        false
-    }
-
-    /// Decides on a key with this value. It is called again, on the value of then, if room had to be made.
-    fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_>;
-}
-
-/// The result of a decision.
-pub(crate) enum Decision<'d> {
-    /// Leave the key as it is.
-    Keep,
-    /// Give it this value, until it expires.
-    Put(&'d [u8], Expiry),
-    /// Delete it.
-    Delete,
-}
-
-/// Gives a key this value.
-struct Putting<'v>(&'v [u8]);
-
-impl Decide for Putting<'_> {
-    fn decide(&mut self, _old: Option<Entry<'_>>) -> Decision<'_> {
-        Decision::Put(self.0, Expiry::Never)
-    }
-}
-
-/// Deletes a key, and tells whether it existed.
-#[derive(Default)]
-pub(crate) struct Removal {
-    pub(crate) was_there: bool,
-}
-
-impl Decide for Removal {
-    #[inline]
-    fn decide(&mut self, old: Option<Entry<'_>>) -> Decision<'_> {
-        self.was_there = old.is_some();
-        Decision::Delete
-    }
 }

@@ -50,7 +50,7 @@ struct Checked<'c, I: InOrder> {
 struct Broken {
     /// The key that was written, if it was one.
     key: Option<Box<[u8]>>,
-    /// Who knows of it waits for this number.
+    /// Nobody is told before this number is visible.
     number: u64,
 }
 
@@ -114,7 +114,7 @@ impl<I: InOrder> Tiers<I> {
             }
             let purpose = purpose_of(&writes);
             let last = match tables.is_empty() {
-                // What was checked tells of writes that may not be visible yet.
+                // Its answer tells of writes that may not be visible yet.
                 true => tiers.log.granted()?,
                 false => {
                     tiers.snapshots.horizon(|| tiers.log.visible(), &mut writer.horizon);

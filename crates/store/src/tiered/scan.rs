@@ -255,8 +255,8 @@ impl<'g, I: InOrder> Scan<'g, I> {
 }
 
 impl<I: InOrder> Tiers<I> {
-    /// A snapshot with this end, and its moment. A value that was put after its own end is in no snapshot of a time before
-    /// that end.
+    /// A snapshot with this end, and its moment. A value that was put after its own end is in no snapshot of
+    /// a time before that end.
     pub(super) fn moment(&self, what: What, end: u64) -> (Snapshot, Moment) {
         loop {
             let before = self.log.visible();

@@ -7,6 +7,9 @@ use std::ops::Range;
 /// Writes to carry out together with [`Client::write`](crate::Client::write), in order. Of several writes to
 /// one key the last one counts, and no reader sees the earlier ones. A batch can be used again, also after an
 /// error; [`clear`](WriteBatch::clear) keeps its memory.
+///
+/// It knows nothing of reads before it: a program whose writes follow from what it has read uses
+/// [`Client::write_if`](crate::Client::write_if) or [`Client::transact`](crate::Client::transact).
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     bytes: Vec<u8>,

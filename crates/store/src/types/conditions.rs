@@ -1,10 +1,10 @@
-//! [`Conditions`]: what must still be so when a batch is written.
+//! [`Conditions`]: a batch is written if they still hold.
 
 use crate::types::table::{Table, TableId};
 use std::ops::Range;
 
-/// What must still be so for a batch to count; see [`Client::write_if`](crate::Client::write_if). It can be
-/// used again; [`clear`](Conditions::clear) keeps its memory.
+/// Conditions under which a batch counts; see [`Client::write_if`](crate::Client::write_if). They can be
+/// used again; [`clear`](Conditions::clear) keeps their memory.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
     bytes: Vec<u8>,
@@ -21,7 +21,7 @@ struct Entry {
     must: Must,
 }
 
-/// What must be so of a key.
+/// A condition of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Must {
     /// Its value has this version, or it has none.
@@ -30,7 +30,7 @@ pub(crate) enum Must {
     RestSince(u64),
 }
 
-/// A key, and what must be so of it.
+/// A key and its condition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Condition<'c> {
     /// Its table; `None` for the client's.

@@ -93,6 +93,9 @@ pub enum Error {
     /// holds nothing any more. Nothing was changed.
     #[error("the transaction is older than Options::transaction_age allows; begin it again")]
     TransactionTooOld,
+    /// The program's own reason to give a transaction up; see [`Client::transact`](crate::Client::transact).
+    #[error(transparent)]
+    Own(Box<dyn std::error::Error + Send + Sync>),
     /// No room is left. Reads still work, and so do deletes until the reserve is used up.
     #[error(
         "the pool is full: {wanted} bytes are wanted, and {free} are free for this beyond the reserve; delete something, or export \
@@ -107,7 +110,7 @@ pub enum Error {
         /// Bytes of free zones, or free blocks, that this write could have used.
         free: u64,
     },
-    /// Cleaning, a guard, a scan or a snapshot held room back for as long as the write
+    /// Cleaning, a guard, a scan, a snapshot or a transaction held room back for as long as the write
     /// [waited](crate::Options::wait_for_room). A write does not wait so long for a guard or a scan of
     /// its own thread.
     #[error("{wanted} bytes are wanted, {free} are free, and no more became free in {} s: {holder}", .waited.as_secs_f64())]
@@ -305,6 +308,7 @@ impl Error {
             | Error::NoTable { .. }
             | Error::TableDropped
             | Error::InsideUpdate
+            | Error::Own(_)
             | Error::Option(_) => ErrorKind::Argument,
             Error::PoolFull { .. }
             | Error::RoomHeld { .. }

@@ -1,13 +1,13 @@
 //! [`Isolation`]: what transactions see of each other.
 
-/// What a transaction sees of others. Whatever the level, its writes take effect at once, all or none, and it
-/// sees no write of a transaction that has not committed.
+/// The view that a transaction has of others. At every level its writes take effect at once, all or none, and
+/// it sees no write of a transaction that has not committed.
 ///
-/// | level | reads show | a commit fails if somebody has since written | what can still go wrong |
+/// | level | reads show | keys that nobody else may write before its commit | anomalies |
 /// |---|---|---|---|
-/// | `ReadCommitted` | the newest state, each anew | a key read by `get_for_update` | lost updates, different answers to one question |
-/// | `Snapshot` | the state of the beginning | a key that it writes, or has read by `get_for_update` | write skew |
-/// | `Serializable` | the state of the beginning | also any key that it has read, and any range | nothing |
+/// | `ReadCommitted` | the newest state | those of `get_for_update` | lost updates, read skew |
+/// | `Snapshot` | that of the beginning | also those that it writes | write skew |
+/// | `Serializable` | that of the beginning | also all that it reads, and ranges | none |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Isolation {
     /// Each read shows the newest state, so two reads of one key may differ. Of two transactions that write a

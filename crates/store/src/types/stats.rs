@@ -63,7 +63,7 @@ pub struct Stats {
     /// How long they waited in total, in milliseconds by the system's clock.
     pub stalled_ms: u64,
     /// How long somebody has kept overwritten records from being freed, in milliseconds: the oldest guard,
-    /// scan or snapshot. 0 if there is none.
+    /// scan, snapshot or transaction. 0 if there is none.
     pub oldest_hold_ms: u64,
     /// Puts since open that returned because a concurrent put of the key had overwritten them (MPKV section
     /// 3.3).

@@ -1,7 +1,7 @@
 //! The code of `docs/GUIDE.md`, run. Each piece stands here as it stands there, so that readers see it
 //! without what is around it.
 
-use quipu::{Change, Client, Design, ErrorKind, Expiry, Options, Store, WriteBatch};
+use quipu::{Change, Client, Conditions, Design, ErrorKind, Expiry, Isolation, Options, Store, WriteBatch};
 use std::error::Error;
 use std::ops::Bound;
 use std::path::Path;
@@ -189,6 +189,118 @@ fn tables_are_kept_apart_and_read_together() -> Outcome {
     client.delete_range(Bound::Unbounded, Bound::Excluded(b"2026"))?;
     assert_eq!(client.get(b"2025-12")?, None);
     assert_eq!(client.get(b"2026-01")?, Some(b"b".to_vec()));
+    closed(client, store)
+}
+
+fn amount(value: Option<impl AsRef<[u8]>>) -> u64 {
+    value.and_then(|value| value.as_ref().try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// The pieces about a change of what was read. Each goes on where the one before ended.
+#[test]
+fn what_was_read_is_changed() -> Outcome {
+    with_store(|store| {
+        let (mut client, mut other) = (store.client(), store.client());
+        client.put(b"alice", &100u64.to_le_bytes())?;
+
+        let (alice, bob) = (amount(client.get(b"alice")?), amount(client.get(b"bob")?));
+        other.update(b"alice", |old| Some((amount(old) - 5).to_le_bytes()))?;
+        let mut batch = WriteBatch::new();
+        batch.put(b"alice", &(alice - 3).to_le_bytes()).put(b"bob", &(bob + 3).to_le_bytes());
+        client.write(&batch)?;
+        assert_eq!(amount(client.get(b"alice")?), 97); // 92 would be right: the other write is lost
+
+        client.update(b"alice", |old| Some((amount(old) - 1).to_le_bytes()))?;
+
+        let old = client.get(b"alice")?;
+        let new = (amount(old.as_ref()) - 1).to_le_bytes();
+        assert!(client.compare_and_swap(b"alice", old.as_deref(), Some(&new))?);
+
+        let seen = client.version(b"alice")?; // before the value: a newer value then fails the comparison
+        let new = (amount(client.get(b"alice")?) - 1).to_le_bytes();
+        assert!(client.put_if_version(b"alice", seen, &new)?);
+        assert_eq!(amount(client.get(b"alice")?), 94);
+
+        let (mut conditions, mut batch) = (Conditions::new(), WriteBatch::new());
+        loop {
+            conditions.clear();
+            batch.clear();
+            for key in [&b"alice"[..], b"bob"] {
+                conditions.version(key, client.version(key)?); // before the values
+            }
+            let (alice, bob) = (amount(client.get(b"alice")?), amount(client.get(b"bob")?));
+            batch.put(b"alice", &(alice - 3).to_le_bytes()).put(b"bob", &(bob + 3).to_le_bytes());
+            if client.write_if(&conditions, &batch)? {
+                break;
+            }
+        }
+        assert!(!client.write_if(&conditions, &batch)?);
+        assert_eq!((amount(client.get(b"alice")?), amount(client.get(b"bob")?)), (91, 6));
+        Ok(())
+    })
+}
+
+/// The pieces about transactions, which only a pool of design `xp` has.
+#[test]
+fn transactions_change_what_they_have_read() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = &folder.path().join("accounts.pool");
+
+    let options = Options::new().size(64 << 20).design(Design::XP).transaction_age(Duration::from_secs(60));
+    let store = Store::create(path, &options)?;
+    let (mut client, mut other) = (store.client(), store.client());
+    client.put(b"alice", &5u64.to_le_bytes())?;
+    for is_there in [true, false] {
+        let is_done = client.transact(Isolation::Snapshot, |transaction| {
+            let alice = amount(transaction.get(b"alice")?);
+            if alice < 3 {
+                return Ok(false); // without writes there is nothing to commit
+            }
+            let bob = amount(transaction.get(b"bob")?);
+            transaction.put(b"alice", &(alice - 3).to_le_bytes())?;
+            transaction.put(b"bob", &(bob + 3).to_le_bytes())?;
+            Ok(true)
+        })?;
+        assert_eq!(is_done, is_there);
+    }
+    assert_eq!((amount(client.get(b"alice")?), amount(client.get(b"bob")?)), (2, 3));
+
+    client.put_many(&[("job/1", "dye"), ("job/2", "weave")])?;
+    let log = store.create_table("log")?;
+    let mut transaction = client.begin(Isolation::Serializable)?;
+    transaction.delete(b"job/1")?;
+    let before = transaction.savepoint();
+    transaction.on(&log)?.put(b"job/2", b"dropped")?;
+    transaction.rollback_to(&before)?; // takes back the line of the log, not the deletion
+    transaction.on(&log)?.put(b"job/1", b"done")?;
+    let left = transaction.prefix(b"job/").count(); // as its own writes leave them
+    transaction.on(&log)?.put(b"left", left.to_string().as_bytes())?;
+    transaction.commit()?;
+    let logged = client.on(&log)?;
+    assert_eq!((logged.get(b"job/2")?, logged.get(b"left")?), (None, Some(b"1".to_vec())));
+    drop(logged);
+
+    client.put_many(&[("duty/alice", ""), ("duty/bob", "")])?;
+    let is_off = client.transact(Isolation::Snapshot, |transaction| {
+        let may_go = transaction.get_for_update(b"duty/bob")?.is_some();
+        if may_go {
+            transaction.delete(b"duty/alice")?;
+        }
+        Ok(may_go)
+    })?;
+    assert!(is_off && !client.contains_key(b"duty/alice")?);
+
+    client.put(b"alice", &100u64.to_le_bytes())?;
+    let mut transaction = client.begin(Isolation::Snapshot)?;
+    let alice = amount(transaction.get(b"alice")?);
+    other.put(b"alice", &50u64.to_le_bytes())?;
+    transaction.put(b"alice", &(alice - 3).to_le_bytes())?;
+    match transaction.commit() {
+        Err(error) if error.kind() == ErrorKind::Again => eprintln!("{error}"), // begin it again
+        done => done?,
+    }
+    assert_eq!(amount(client.get(b"alice")?), 50);
+    drop(other);
     closed(client, store)
 }
 

@@ -8,7 +8,7 @@ mod steady;
 mod util;
 
 use clap::Subcommand;
-use quipu_cli::bench::{FIELDS, ops, queue, ycsb};
+use quipu_cli::bench::{FIELDS, ops, queue, transfers, ycsb};
 use quipu_cli::failure::{Failure, Outcome};
 
 const EXAMPLES: &str = "\
@@ -34,6 +34,7 @@ pub struct Args {
 enum Benchmark {
     Ops(ops::Args),
     Queue(queue::Args),
+    Transfers(transfers::Args),
     Ycsb(ycsb::Args),
     Steady(steady::Args),
     Util(util::Args),
@@ -49,6 +50,7 @@ impl Args {
         match self.benchmark {
             Benchmark::Ops(args) => args.run(),
             Benchmark::Queue(args) => args.run(),
+            Benchmark::Transfers(args) => args.run(),
             Benchmark::Ycsb(args) => args.run(),
             Benchmark::Steady(args) => args.run(),
             Benchmark::Util(args) => args.run(),

@@ -8,6 +8,7 @@ use crate::engine::{Stretch, Wanted};
 use crate::types::error::Error;
 use crate::types::isolation::Isolation;
 use crate::types::iter::Pair;
+use crate::types::table::TableId;
 use quipu_parts::twin;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -17,10 +18,13 @@ use std::ops::Bound;
 const AT_FIRST: usize = 8;
 const AT_ONCE: usize = 256;
 
+/// A key and its value.
+type Copied = (Vec<u8>, Vec<u8>);
+
 /// The pairs within two bounds, from both ends.
 pub(super) struct Merged<'t, 'c> {
     transaction: &'t Transaction<'c>,
-    /// What neither end has told.
+    /// The part that neither end has told.
     left: ReadRange,
     ends: [End; 2],
     has_ended: bool,
@@ -32,7 +36,7 @@ pub(super) struct Merged<'t, 'c> {
 struct End {
     /// Behind the pairs that were looked up; `None` if those were the last.
     next: Option<Bound<Vec<u8>>>,
-    found: VecDeque<(Vec<u8>, Vec<u8>)>,
+    found: VecDeque<Copied>,
     at_once: usize,
     has_told: bool,
 }
@@ -111,10 +115,10 @@ impl Transaction<'_> {
     /// Copies of up to so many pairs of the state that it reads.
     fn stored<const BACK: bool>(
         &self,
-        table: crate::types::table::TableId,
+        table: TableId,
         (from, to): (&Bound<Vec<u8>>, &Bound<Vec<u8>>),
         count: usize,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+    ) -> Result<Vec<Copied>, Error> {
         let session = self.client.session_of(table);
         let pinned = self.pin(session)?;
         let lent = |bound: &'_ Bound<Vec<u8>>| bound.clone().map(Cow::Owned);
@@ -134,10 +138,10 @@ impl Transaction<'_> {
     /// Its own writes over pairs of its state, both in the order of `is_before`.
     fn lay_over<'w>(
         &self,
-        stored: Vec<(Vec<u8>, Vec<u8>)>,
+        stored: Vec<Copied>,
         own: impl Iterator<Item = (&'w [u8], &'w Write)>,
         is_before: impl Fn(&[u8], &[u8]) -> bool,
-        found: &mut VecDeque<(Vec<u8>, Vec<u8>)>,
+        found: &mut VecDeque<Copied>,
     ) {
         let mut own = own.filter(|_| !twin!(OwnWritesNotMerged)).peekable();
         let show = |found: &mut VecDeque<_>, (key, write): (&[u8], &Write)| {

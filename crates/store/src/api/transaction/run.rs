@@ -3,12 +3,12 @@
 use super::Transaction;
 use crate::api::client::Client;
 use crate::api::store::Store;
-use crate::types::error::{Error, ErrorKind};
+use crate::types::error::Error;
 use crate::types::isolation::Isolation;
 use quipu_medium::Region;
 use quipu_parts::sync::Waiter;
 
-/// Tries that are repeated at once: the other has ended by then.
+/// Tries that are repeated at once, since the other has ended by then.
 const AT_ONCE: u32 = 2;
 
 /// Bounds of a rest before a further try, in microseconds.
@@ -16,7 +16,7 @@ const SHORTEST_REST: u64 = 4;
 const LONGEST_REST: u64 = 2_000;
 
 impl Store {
-    /// Runs a transaction by a client of its own; see [`Client::transact`]. Who runs many keeps a client.
+    /// Runs a transaction by a client of its own; see [`Client::transact`]. For many, keep a client.
     ///
     /// # Errors
     /// As there.
@@ -30,10 +30,10 @@ impl Store {
 }
 
 impl Client {
-    /// Calls `work` with a new transaction, and commits it. If others have written meanwhile what it relies
-    /// on ([`ErrorKind::Again`]), it rests for a moment and does so again, until it succeeds: `work` must
-    /// change nothing else that it may not change twice, and returns an error of its own to give up. Any
-    /// error of `work` rolls back.
+    /// Calls `work` with a new transaction, and commits it. If the commit meets writes of others
+    /// ([`Error::Conflict`]), it rests for a moment and does so again, until it succeeds. So `work` may be
+    /// called several times. Any error of `work` rolls back and ends it; [`Error::Own`] is for reasons of the
+    /// program.
     ///
     /// # Errors
     /// Those of `work`, of [`begin`](Client::begin) and of [`Transaction::commit`].
@@ -64,7 +64,7 @@ impl Client {
             let mut transaction = self.begin(isolation)?;
             let done = work(&mut transaction).and_then(|result| transaction.commit().map(|()| result));
             match done {
-                Err(error) if error.kind() == ErrorKind::Again => {}
+                Err(Error::Conflict { .. }) => {}
                 done => return done,
             }
             tries += 1;

@@ -113,7 +113,7 @@ pub(super) const HANDLE: &[Setting] = &[
     },
     Setting {
         name: "wait-for-room",
-        help: "milliseconds that a write waits for room that cleaning, guards, scans or snapshots of others hold back",
+        help: "milliseconds that a write waits for room that cleaning, guards, scans, snapshots or transactions of others hold back",
         field: &Written(
             |options| &mut options.wait_for_room,
             "0 to 3600000",
