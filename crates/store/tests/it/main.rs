@@ -9,3 +9,4 @@ mod refused;
 mod room;
 mod settings;
 mod transactions;
+mod transfers;
