@@ -466,3 +466,22 @@ fn a_transaction_that_holds_room_back_is_named() {
     drop(own);
     other.put(b"key", b"value").unwrap();
 }
+
+/// Its own state holds what others have overwritten meanwhile. A later one does not.
+#[test]
+fn a_transaction_that_holds_its_own_room_back_is_repeated() {
+    let pool = Options::new().design(Design::XP).size(4 << 20).zone_size(64 << 10).levels(quipu::Levels::Off);
+    let world = world(pool);
+    let (mut client, mut other) = (world.store.client(), world.store.client());
+    (0..2000u32).for_each(|key| client.put(&key.to_be_bytes(), &[1; 1000]).unwrap());
+    let mut tries = 0;
+    let done = client.transact(Isolation::Snapshot, |own| {
+        tries += 1;
+        let mut rounds = (0..20_000u32).take_while(|_| tries == 1);
+        let refused = rounds.find_map(|round| other.put(&(round % 2000).to_be_bytes(), &[2; 1000]).err());
+        assert!(tries > 1 || matches!(refused, Some(Error::RoomHeld { .. })), "{refused:?}");
+        (3000..3040u32).try_for_each(|key| own.put(&key.to_be_bytes(), &[3; 1000]))
+    });
+    done.unwrap();
+    assert_eq!((tries, other.get(&3000u32.to_be_bytes()).unwrap()), (2, Some(vec![3; 1000])));
+}

@@ -4,6 +4,7 @@ use super::Transaction;
 use crate::api::client::Client;
 use crate::api::store::Store;
 use crate::types::error::Error;
+use crate::types::holder::{Holder, Holding};
 use crate::types::isolation::Isolation;
 use quipu_medium::Region;
 use quipu_parts::sync::Waiter;
@@ -32,7 +33,8 @@ impl Store {
 impl Client {
     /// Calls `work` with a new transaction, and commits it. If the commit meets writes of others
     /// ([`Error::Conflict`]), it rests for a moment and does so again, until it succeeds. So `work` may be
-    /// called several times. Any error of `work` rolls back and ends it; [`Error::Own`] is for reasons of the
+    /// called several times. It also does so once if the pool has no room because the transaction itself held
+    /// overwritten records. Any error of `work` rolls back and ends it; [`Error::Own`] is for reasons of the
     /// program.
     ///
     /// # Errors
@@ -59,17 +61,29 @@ impl Client {
         isolation: Isolation,
         mut work: impl FnMut(&mut Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let mut tries = 0;
+        let (mut tries, mut has_held_room) = (0, false);
         loop {
             let mut transaction = self.begin(isolation)?;
             let done = work(&mut transaction).and_then(|result| transaction.commit().map(|()| result));
             match done {
                 Err(Error::Conflict { .. }) => {}
+                // The next one sees a later state.
+                Err(Error::RoomHeld { holder, .. }) if self.is_own(&holder) && !has_held_room => {
+                    has_held_room = true;
+                }
                 done => return done,
             }
             tries += 1;
             rest(self.session.engine().region(), tries);
         }
+    }
+}
+
+impl Client {
+    /// Whether this thread keeps the transaction that holds room back.
+    fn is_own(&self, holder: &Holder) -> bool {
+        let thread = self.session.engine().region().thread_number();
+        holder.what == Holding::Transaction && holder.thread == Some(thread)
     }
 }
 
