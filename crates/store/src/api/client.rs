@@ -173,6 +173,17 @@ impl Client {
         self.pin().version(key)
     }
 
+    /// The value of `key`, copied, and its [version](Client::version), both of one write. What is written by
+    /// what was read is safe with both: see [`put_if_version`](Client::put_if_version) and
+    /// [`write_if`](Client::write_if).
+    ///
+    /// # Errors
+    /// As for [`version`](Client::version).
+    pub fn get_versioned(&self, key: &[u8]) -> Result<Option<(Vec<u8>, u64)>, Error> {
+        let found = self.pin().get_versioned(key)?.map(|(value, version)| (value.into_owned(), version));
+        Ok(found)
+    }
+
     /// The value of `key`, copied. Another client may write the key before this one does: change what you
     /// have read by [`update`](Client::update), [`write_if`](Client::write_if) or
     /// [`transact`](Client::transact).
@@ -301,14 +312,13 @@ impl Client {
     /// loop {
     ///     conditions.clear();
     ///     batch.clear();
-    ///     let guard = client.pin();
-    ///     for key in [b"alice", &b"bob"[..]] {
-    ///         // The version first: a value that is newer than it fails the condition.
-    ///         conditions.version(key, guard.version(key)?);
-    ///     }
-    ///     let amount = |key| Ok::<_, quipu::Error>(guard.get(key)?.map_or(0, |value| value[0]));
-    ///     batch.put(b"alice", &[amount(b"alice")? - 3]).put(b"bob", &[amount(b"bob")? + 3]);
-    ///     drop(guard);
+    ///     let mut amount = |key: &[u8]| {
+    ///         let (value, version) = client.get_versioned(key)?.unzip();
+    ///         conditions.version(key, version);
+    ///         Ok::<_, quipu::Error>(value.map_or(0, |value| value[0]))
+    ///     };
+    ///     let (alice, bob) = (amount(b"alice")?, amount(b"bob")?);
+    ///     batch.put(b"alice", &[alice - 3]).put(b"bob", &[bob + 3]);
     ///     if client.write_if(&conditions, &batch)? {
     ///         break;
     ///     }

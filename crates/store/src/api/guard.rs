@@ -1,7 +1,7 @@
 //! [`Guard`]: reads of a pinned store, in place where the design allows it.
 
 use crate::api::tables::Snapshot;
-use crate::engine::{Head, Pinned, Session, Stretch, Wanted};
+use crate::engine::{Head, NO_VERSIONS, Pinned, Session, Stretch, Wanted};
 use crate::types::change::Expiry;
 use crate::types::error::Error;
 use crate::types::iter::{Iter, KeyValue, Keys, Range};
@@ -65,9 +65,17 @@ impl Guard<'_> {
     /// [`Error::Unsupported`] if the design has no versions; as for [`Client::get`](crate::Client::get).
     pub fn version(&self, key: &[u8]) -> Result<Option<u64>, Error> {
         if !self.session.has_versions() {
-            return Err(Error::Unsupported { what: "versions" });
+            return Err(Error::Unsupported { what: NO_VERSIONS });
         }
         Ok(self.head(key)?.and_then(|head| head.version))
+    }
+
+    /// The value of `key` and its version, both of one write, for [`Conditions`](crate::Conditions).
+    ///
+    /// # Errors
+    /// As for [`version`](Guard::version).
+    pub fn get_versioned(&self, key: &[u8]) -> Result<Option<(Cow<'_, [u8]>, u64)>, Error> {
+        self.session.get_versioned(&self.pinned, key)
     }
 
     /// Every key with its value, in no order. A key that is present throughout appears exactly once. A key

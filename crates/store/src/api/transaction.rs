@@ -320,16 +320,24 @@ impl Transaction<'_> {
     }
 
     fn get_for_update_in(&mut self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let must = match &self.state {
-            Some((snapshot, _)) => Must::RestSince(snapshot.number()),
-            None => {
-                // A value that is newer than its version fails the check.
-                let session = self.client.session_of(table);
-                Must::Have(session.head(&session.pin(), key)?.and_then(|head| head.version))
-            }
-        };
+        let Some((snapshot, _)) = &self.state else { return self.get_newest_for_update(table, key) };
+        let must = Must::RestSince(snapshot.number());
         self.reads.get_mut().keys.add(Some(table), key, must);
         self.get_in(table, key)
+    }
+
+    /// The newest value of a key, whose version the commit checks.
+    fn get_newest_for_update(&mut self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let found = {
+            let session = self.client.session_of(table);
+            let pinned = session.pin();
+            let found = session.get_versioned(&pinned, key)?;
+            found.map(|(value, version)| (value.into_owned(), version))
+        };
+        let (value, version) = found.unzip();
+        self.reads.get_mut().keys.add(Some(table), key, Must::Have(version));
+        let own = self.writes.get(table, key).map(|write| self.shown(write).map(<[u8]>::to_vec));
+        Ok(own.unwrap_or(value))
     }
 
     fn put_in(&mut self, table: TableId, key: &[u8], value: &[u8], expires: u64) -> Result<(), Error> {

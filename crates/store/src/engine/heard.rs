@@ -254,6 +254,10 @@ fn value<'a>(value: &'a Option<Cow<'_, [u8]>>) -> Answer<'a> {
     Answer::Value(value.as_deref())
 }
 
+fn versioned<'a>(found: &'a Option<(Cow<'_, [u8]>, u64)>) -> Answer<'a> {
+    Answer::Value(found.as_ref().map(|(value, _)| &**value))
+}
+
 impl Session for HeardSession {
     fn engine(&self) -> &dyn Engine {
         &*self.heard
@@ -340,6 +344,14 @@ impl Session for HeardSession {
 
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error> {
         self.hear(("get", key), |_| self.inner().get(pinned, key), value)
+    }
+
+    fn get_versioned<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_>,
+        key: &[u8],
+    ) -> Result<Option<(Cow<'g, [u8]>, u64)>, Error> {
+        self.hear(("get", key), |_| self.inner().get_versioned(pinned, key), versioned)
     }
 
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {

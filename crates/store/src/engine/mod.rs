@@ -140,6 +140,9 @@ pub(crate) const NO_TABLES: &str = "tables";
 pub(crate) const NO_SNAPSHOTS: &str = "snapshots";
 pub(crate) const NO_TRANSACTIONS: &str = "transactions";
 
+/// The missing capability of designs whose records have no numbers that last.
+pub(crate) const NO_VERSIONS: &str = "versions";
+
 /// The missing capability of a design whose pools cannot be salvaged, for the error.
 pub(crate) const NO_SALVAGE: &str =
     "records that prove themselves and tell which of them count, so nothing can be salvaged";
@@ -305,6 +308,15 @@ pub(crate) trait Session: Send + Any {
 
     /// The value of a key, in place where it can be.
     fn get<'g>(&'g self, pinned: &'g Pinned<'_>, key: &[u8]) -> Result<Option<Cow<'g, [u8]>>, Error>;
+
+    /// The value of a key and its version, both of one record.
+    fn get_versioned<'g>(
+        &'g self,
+        _pinned: &'g Pinned<'_>,
+        _key: &[u8],
+    ) -> Result<Option<(Cow<'g, [u8]>, u64)>, Error> {
+        Err(Error::Unsupported { what: NO_VERSIONS })
+    }
 
     /// The metadata of a key, without its value.
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {

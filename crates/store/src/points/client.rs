@@ -225,6 +225,17 @@ impl<W: Walk> engine::Session for Client<W> {
         record.map(|record| self.walk.core().value(guard, &record)).transpose()
     }
 
+    fn get_versioned<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_>,
+        key: &[u8],
+    ) -> Result<Option<(Cow<'g, [u8]>, u64)>, Error> {
+        let guard = pinned.to_read();
+        let Some(record) = Points::get::<true>(&*self.walk, guard, key)? else { return Ok(None) };
+        let version = record.header.sequence.get();
+        Ok(Some((self.walk.core().value(guard, &record)?, version)))
+    }
+
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
         let record = Points::get::<false>(&*self.walk, pinned.to_read(), key)?;
         Ok(record.map(|record| Head {

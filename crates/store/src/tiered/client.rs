@@ -140,6 +140,15 @@ impl<I: InOrder + Imaged + 'static> engine::Session for TieredClient<I> {
         self.tiers.get(pinned.to_read(), &self.own.table, key, pinned.at, |found| found.value)
     }
 
+    fn get_versioned<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_>,
+        key: &[u8],
+    ) -> Result<Option<(Cow<'g, [u8]>, u64)>, Error> {
+        let show = |found: Found<'g>| (found.value, found.version);
+        self.tiers.get(pinned.to_read(), &self.own.table, key, pinned.at, show)
+    }
+
     fn head(&self, pinned: &Pinned<'_>, key: &[u8]) -> Result<Option<Head>, Error> {
         let show =
             |found: Found<'_>| Head { expiry: Expiry::of_field(found.expires), version: Some(found.version) };

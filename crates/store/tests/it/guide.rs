@@ -216,19 +216,19 @@ fn what_was_read_is_changed() -> Outcome {
         let new = (amount(old.as_ref()) - 1).to_le_bytes();
         assert!(client.compare_and_swap(b"alice", old.as_deref(), Some(&new))?);
 
-        let seen = client.version(b"alice")?; // before the value: a newer value then fails the comparison
-        let new = (amount(client.get(b"alice")?) - 1).to_le_bytes();
-        assert!(client.put_if_version(b"alice", seen, &new)?);
+        let (old, version) = client.get_versioned(b"alice")?.unzip();
+        let new = (amount(old) - 1).to_le_bytes();
+        assert!(client.put_if_version(b"alice", version, &new)?);
         assert_eq!(amount(client.get(b"alice")?), 94);
 
         let (mut conditions, mut batch) = (Conditions::new(), WriteBatch::new());
         loop {
             conditions.clear();
             batch.clear();
-            for key in [&b"alice"[..], b"bob"] {
-                conditions.version(key, client.version(key)?); // before the values
-            }
-            let (alice, bob) = (amount(client.get(b"alice")?), amount(client.get(b"bob")?));
+            let (alice, bob) =
+                (client.get_versioned(b"alice")?.unzip(), client.get_versioned(b"bob")?.unzip());
+            conditions.version(b"alice", alice.1).version(b"bob", bob.1);
+            let (alice, bob) = (amount(alice.0), amount(bob.0));
             batch.put(b"alice", &(alice - 3).to_le_bytes()).put(b"bob", &(bob + 3).to_le_bytes());
             if client.write_if(&conditions, &batch)? {
                 break;

@@ -28,10 +28,10 @@ fn transfer(client: &mut Client, from: u8, to: u8, by_transaction: bool) {
     }
     loop {
         let (mut conditions, mut batch) = (Conditions::new(), WriteBatch::new());
-        for key in [from, to] {
-            conditions.version(&[key], client.version(&[key]).unwrap());
-        }
-        let (left, there) = (amount(client.get(&[from]).unwrap()), amount(client.get(&[to]).unwrap()));
+        let [(left, of_left), (there, of_there)] =
+            [from, to].map(|key| client.get_versioned(&[key]).unwrap().unzip());
+        conditions.version(&[from], of_left).version(&[to], of_there);
+        let (left, there) = (amount(left), amount(there));
         if left > 0 && from != to {
             batch.put(&[from], &(left - 1).to_le_bytes()).put(&[to], &(there + 1).to_le_bytes());
         }

@@ -2,7 +2,7 @@
 
 use super::Client;
 use crate::api::closures;
-use crate::engine::{Decide, Decision};
+use crate::engine::{Decide, Decision, NO_VERSIONS};
 use crate::types::change::{Change, Entry, Expiry};
 use crate::types::error::Error;
 
@@ -156,7 +156,7 @@ impl Client {
     /// As for [`put`](Client::put), and [`Error::Unsupported`] if the design has no versions.
     pub fn put_if_version(&mut self, key: &[u8], expected: Option<u64>, value: &[u8]) -> Result<bool, Error> {
         if !self.session.has_versions() {
-            return Err(Error::Unsupported { what: "versions" });
+            return Err(Error::Unsupported { what: NO_VERSIONS });
         }
         let accepts = |old: Option<Entry<'_>>| old.and_then(|old| old.version) == expected;
         self.put_if(
