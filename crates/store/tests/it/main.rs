@@ -4,6 +4,7 @@ mod examples;
 mod full_pool;
 mod guide;
 mod heard;
+mod hermitage;
 mod parts;
 mod refused;
 mod room;
