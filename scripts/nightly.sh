@@ -7,10 +7,10 @@
 # states each conviction took.
 #
 #   scripts/nightly.sh                                  # all of it, some hours
-#   STATES=20000 MODELS=loom_ring TWIN_STATES=2000 HISTORIES=200 OVERLAPPING=300 ROUNDS=2 SOAK_MINUTES=0.1 VM_ROUNDS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
+#   STATES=20000 MODELS=loom_ring TWIN_STATES=2000 HISTORIES=200 OVERLAPPING=300 TRANSACTIONS=2000 ROUNDS=2 SOAK_MINUTES=0.1 VM_ROUNDS=2 SEEDS=2 SCHEDULES=200 DAMAGE_SEEDS=20 scripts/nightly.sh   # a trial
 #
 # SEED (default: the date) is where the seeds of this night begin, DESIGNS the designs, MODELS the models of loom, REPORT the file of
-# the report, STEPS the steps: crash twins loom model contract linear kill soak vm.
+# the report, STEPS the steps: crash twins loom model contract linear isolation kill soak vm.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,6 +20,7 @@ STATES=${STATES:-200000}
 TWIN_STATES=${TWIN_STATES:-3000000}
 HISTORIES=${HISTORIES:-20000}
 OVERLAPPING=${OVERLAPPING:-20000}
+TRANSACTIONS=${TRANSACTIONS:-1000000}
 ROUNDS=${ROUNDS:-100}
 SOAK_MINUTES=${SOAK_MINUTES:-5}
 VM_ROUNDS=${VM_ROUNDS:-20}
@@ -28,7 +29,7 @@ SCHEDULES=${SCHEDULES:-40000}
 DAMAGE_SEEDS=${DAMAGE_SEEDS:-5000}
 MODELS=${MODELS:-$(basename -s .rs crates/parts/tests/loom_*.rs)}
 REPORT=${REPORT:-nightly-$night.jsonl}
-STEPS=${STEPS:-crash twins loom model contract linear kill soak vm}
+STEPS=${STEPS:-crash twins loom model contract linear isolation kill soak vm}
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -144,6 +145,10 @@ for what in $STEPS; do
       step "linear $design" "$lab" linear --design "$design" --histories "$HISTORIES" --overlapping "$OVERLAPPING" \
         --seed "$SEED" --json
     done
+    ;;
+  isolation)
+    step isolation "$lab" isolation --transactions "$TRANSACTIONS" --seed "$SEED" --json
+    step "isolation of threads" "$lab" isolation --threads --transactions "$TRANSACTIONS" --seed "$SEED" --json
     ;;
   kill)
     for design in $DESIGNS; do

@@ -1,6 +1,6 @@
 //! The command line as a whole.
 
-use crate::commands::{bench, crash, kill, linear, soak};
+use crate::commands::{bench, crash, isolation, kill, linear, soak};
 use clap::builder::styling::Styles;
 use clap::{Parser, Subcommand};
 use quipu_cli::failure::{Failure, Outcome};
@@ -20,6 +20,7 @@ Results go to standard output, with --json as one object a line; errors and prog
 Examples:
   quipu-lab crash --design quipu --states 5000
   quipu-lab linear --design all --overlapping 2k
+  quipu-lab isolation --level serializable
   quipu-lab kill scratch.pool --rounds 50
   quipu-lab bench paper viper --figure 6,10";
 
@@ -46,6 +47,7 @@ enum Command {
     // help.
     Crash(crash::Args),
     Linear(linear::Args),
+    Isolation(isolation::Args),
     Kill(kill::Args),
     #[command(hide = true)]
     KillWriter(kill::WriterArgs),
@@ -61,6 +63,7 @@ impl Command {
         match self {
             Command::Crash(args) => args.run(),
             Command::Linear(args) => args.run(),
+            Command::Isolation(args) => args.run(),
             Command::Kill(args) => args.run(),
             Command::KillWriter(args) => args.run(),
             Command::KillJudge(args) => args.run(),

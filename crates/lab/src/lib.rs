@@ -8,8 +8,9 @@
 //! - [`kill`]: acknowledged writes survive `kill -9`, proved on real processes.
 //! - [`soak`]: real threads for long, beside dumps, cleaners and reopenings, each with its exact model.
 //! - [`linear`]: the answers that real threads got must fit one order of their calls.
+//! - [`isolation`]: transactions see of each other what their level promises.
 //! - [`action`]: the effect of a call on a key, and its answer, by which histories and crashes are judged.
-//! - [`run`]: the common parts of `kill`, `soak` and `linear`.
+//! - [`run`]: the common parts of `kill`, `soak`, `linear` and `isolation`.
 //! - [`sim_levels`]: levels in memory that can crash, in place of files.
 //! - [`mod@bench`]: benchmarks of the mechanisms, and the evaluations of papers. Basic operations, YCSB and
 //!   what all benchmarks are made of are the crate `quipu-bench`.
@@ -21,6 +22,7 @@ pub mod calls;
 pub mod contract;
 pub mod crash;
 pub mod damage;
+pub mod isolation;
 pub mod kill;
 pub mod linear;
 pub mod model;

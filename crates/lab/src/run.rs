@@ -1,5 +1,5 @@
-//! The common parts of runs over real threads and processes: [`linear`](crate::linear), [`kill`](crate::kill)
-//! and [`soak`](crate::soak).
+//! The common parts of runs over real threads and processes: [`linear`](crate::linear),
+//! [`isolation`](crate::isolation), [`kill`](crate::kill) and [`soak`](crate::soak).
 
 use quipu::Error;
 use serde::Serialize;
@@ -26,6 +26,8 @@ pub struct Conviction {
 pub enum At {
     /// Number of the history.
     History(u64),
+    /// The seed of the history.
+    Seed(u64),
     /// Number of the round, from 0.
     Round(u64),
     /// Reopenings before it.
@@ -36,6 +38,7 @@ impl fmt::Display for Conviction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = match self.at {
             At::History(number) => format!("in history {number}"),
+            At::Seed(seed) => format!("in the history of seed {seed}"),
             At::Round(number) => format!("in round {number}"),
             At::Reopenings(1) => "after 1 reopening".to_owned(),
             At::Reopenings(number) => format!("after {number} reopenings"),

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod crash;
+pub mod isolation;
 pub mod kill;
 pub mod linear;
 pub mod soak;

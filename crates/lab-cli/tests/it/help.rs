@@ -16,6 +16,7 @@ fn every_help_shows_examples_and_defaults() {
     for command in [
         &["crash"][..],
         &["linear"],
+        &["isolation"],
         &["kill"],
         &["soak"],
         &["bench"],

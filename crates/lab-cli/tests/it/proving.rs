@@ -38,6 +38,34 @@ fn a_store_that_lies_to_threads_is_convicted() {
 }
 
 #[test]
+fn what_transactions_see_is_judged() {
+    let command = ["isolation", "--level", "serializable,snapshot", "--transactions", "300", "--json"];
+    let reports = objects(&succeed(command));
+    let fields = "level ground seed histories transactions committed conflicts reads lost_updates skewed \
+                  dumped_bytes moved_records violations";
+    assert_eq!(names(&reports[0]), words(fields));
+    assert_eq!((&reports[0]["level"], &reports[1]["level"]), (&"serializable".into(), &"snapshot".into()));
+    assert!(reports.iter().all(|report| report["violations"] == 0), "{reports:?}");
+    let text = text(["isolation", "--level", "read-committed", "--transactions", "100", "--threads"]);
+    assert!(text.contains("read-committed on threads: ") && text.contains("no violation"), "{text}");
+}
+
+#[test]
+fn transactions_that_do_not_see_their_writes_are_convicted() {
+    let command =
+        ["isolation", "--level", "snapshot", "--transactions", "300", "--twin", "own-writes-not-merged"];
+    let output = run(command.iter().chain(&["--json"]));
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
+    let report = &objects(&output.stdout)[0];
+    let details = report["details"].as_array().unwrap();
+    assert_eq!(names(&details[0]), words("seed what replay"));
+    let replay = details[0]["replay"].as_str().unwrap();
+    assert_eq!(run(replay.split(' ').skip(1)).status.code(), Some(1), "{replay}");
+    let text = String::from_utf8(run(command).stdout).unwrap();
+    assert!(text.contains("an own write not seen") && text.contains("violation"), "{text}");
+}
+
+#[test]
 fn what_killed_writers_acknowledged_is_there() {
     let (_folder, pool) = folder();
     let rounds = std::env::var("QUIPU_KILL_ROUNDS").unwrap_or(ROUNDS.to_owned());

@@ -9,6 +9,9 @@ fn what_cannot_be_read_names_the_flag() {
         (&["crash", "--twin", "evil"][..], "--twin"),
         (&["linear", "--twin", "evil"], "--twin"),
         (&["linear", "--threads", "1000"], "--threads"),
+        (&["isolation", "--level", "total"], "--level"),
+        (&["isolation", "--twin", "evil"], "--twin"),
+        (&["isolation", "--transactions", "0"], "--transactions"),
         (&["kill", path.to_str().unwrap(), "--threads", "16"], "--threads"),
     ] {
         let text = fail(command, 2);

@@ -41,6 +41,5 @@ pub(crate) use subject::perform;
 pub use subject::{Subject, Timing};
 pub(crate) use twins::broken;
 pub use twins::{Broken, Lie};
-#[cfg(test)]
-pub(crate) use values::key_bytes;
 pub use values::{decode, encode};
+pub(crate) use values::{key_bytes, key_number};

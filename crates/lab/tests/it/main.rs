@@ -22,6 +22,7 @@ mod full_is_a_fact;
 mod hostile_pools;
 mod index_damage;
 mod indexes;
+mod isolation;
 mod late_puts;
 mod levels;
 mod levels_damage;
