@@ -10,7 +10,7 @@
 
 use super::chains::{Chains, States};
 use super::graph::{Graph, Rule, Step, Why};
-use super::history::{End, History, Key, Level, Look, Read, Shown, Transaction, Version};
+use super::history::{End, Event, History, Key, Level, Look, Read, Shown, Transaction, Version};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -145,8 +145,8 @@ impl Judge<'_> {
                 continue;
             };
             let writer = self.history.transactions.get(version.writer);
-            let wrote = |event: &_| matches!(event, super::history::Event::Write { key: written, write } if *written == key && *write == Some(version.write));
-            let Some(writer) = writer.filter(|writer| writer.events.iter().any(wrote)) else {
+            let write = Event::Write { key, write: Some(version.write) };
+            let Some(writer) = writer.filter(|writer| writer.events.contains(&write)) else {
                 self.convict(Anomaly::Foreign, format!("key {key} read as {version}"), &[number]);
                 continue;
             };

@@ -72,7 +72,7 @@ fn verdict(level: Level, schedule: &[(usize, Do)]) -> Verdict {
     check(&history(level, schedule))
 }
 
-/// What is wrong with a schedule at each level, from the weakest on.
+/// The faults of a schedule at each level, from the weakest on.
 fn anomalies(schedule: &[(usize, Do)]) -> [Vec<Anomaly>; 3] {
     Level::ALL.map(|level| {
         let verdict = verdict(level, schedule);

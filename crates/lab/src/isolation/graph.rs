@@ -60,9 +60,9 @@ impl Graph {
     /// A shortest cycle that a rule forbids.
     ///
     /// Nodes of the search are transactions, each twice: as they are come to by an anti-dependency, and
-    /// otherwise. Where only cycles without two anti-dependencies in a row are forbidden, the search never takes
-    /// a second one. A walk back to its start may so pass a transaction twice. One of the two loops is then a
-    /// cycle without two in a row by itself, so the shortest walk has no loops.
+    /// otherwise. Where only cycles without two anti-dependencies in a row are forbidden, the search never
+    /// takes a second one. A walk back to its start may so pass a transaction twice. One of the two loops is
+    /// then a cycle without two in a row by itself, so the shortest walk has no loops.
     pub fn cycle(&self, rule: Rule) -> Option<Vec<Step>> {
         let mut left = self.kept(rule);
         let mut shortest: Option<Vec<Step>> = None;
