@@ -225,8 +225,8 @@ fn what_was_read_is_changed() -> Outcome {
         loop {
             conditions.clear();
             batch.clear();
-            let (alice, bob) =
-                (client.get_versioned(b"alice")?.unzip(), client.get_versioned(b"bob")?.unzip());
+            let alice = client.get_versioned(b"alice")?.unzip();
+            let bob = client.get_versioned(b"bob")?.unzip();
             conditions.version(b"alice", alice.1).version(b"bob", bob.1);
             let (alice, bob) = (amount(alice.0), amount(bob.0));
             batch.put(b"alice", &(alice - 3).to_le_bytes()).put(b"bob", &(bob + 3).to_le_bytes());
