@@ -30,6 +30,8 @@ pub struct Snapshots(Arc<Shared>);
 struct Shared {
     /// Changes of the list, those under way included.
     generation: AtomicU64,
+    /// See [`Snapshots::earliest_time`]; 0 while nobody has taken one.
+    earliest: AtomicU64,
     list: SpinLock<List>,
 }
 
@@ -121,7 +123,7 @@ impl Snapshots {
         };
         let at = list.taken.partition_point(|other| other.number <= number);
         list.taken.insert(at, Taken { number, id, holder, terms, has_ended: has_ended.clone() });
-        list.publish();
+        self.0.publish(&mut list);
         drop(list);
         Snapshot { number, id, end: terms.end, has_ended, shared: self.0.clone() }
     }
@@ -131,7 +133,7 @@ impl Snapshots {
     pub fn forget(&self, snapshot: &Snapshot) {
         let mut list = self.0.list.lock();
         list.taken.retain(|taken| taken.id != snapshot.id);
-        list.publish();
+        self.0.publish(&mut list);
         self.0.generation.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -145,7 +147,7 @@ impl Snapshots {
             !is_due
         });
         if list.taken.len() < before {
-            list.publish();
+            self.0.publish(&mut list);
             self.0.generation.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -184,13 +186,18 @@ impl Snapshots {
 
     /// The earliest time at which one of them sees values expire; [`u64::MAX`] if all see the time go on.
     pub fn earliest_time(&self) -> u64 {
-        self.0.list.lock().taken.iter().map(|taken| taken.terms.time).min().unwrap_or(u64::MAX)
+        match self.0.earliest.load(Ordering::Acquire) {
+            0 => u64::MAX,
+            time => time,
+        }
     }
 }
 
-impl List {
-    fn publish(&mut self) {
-        self.numbers = self.taken.iter().map(|taken| taken.number).collect();
+impl Shared {
+    fn publish(&self, list: &mut List) {
+        list.numbers = list.taken.iter().map(|taken| taken.number).collect();
+        let earliest = list.taken.iter().map(|taken| taken.terms.time).min();
+        self.earliest.store(earliest.unwrap_or(u64::MAX), Ordering::Release);
     }
 }
 
@@ -219,7 +226,7 @@ impl Drop for Snapshot {
         let mut list = self.shared.list.lock();
         let Some(at) = list.taken.iter().position(|taken| taken.id == self.id) else { return };
         list.taken.remove(at);
-        list.publish();
+        self.shared.publish(&mut list);
         // A purge that sees this takes the lock, and comes after all that the snapshot has read. One that
         // does not see it keeps more.
         self.shared.generation.fetch_add(1, Ordering::Relaxed);

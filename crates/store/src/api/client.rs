@@ -173,8 +173,8 @@ impl Client {
         self.pin().version(key)
     }
 
-    /// The value of `key`, copied, and its [version](Client::version), both of one write. What is written by
-    /// what was read is safe with both: see [`put_if_version`](Client::put_if_version) and
+    /// The value of `key`, copied, and its [version](Client::version), both of one write. With both, a change
+    /// of what was read is safe: see [`put_if_version`](Client::put_if_version) and
     /// [`write_if`](Client::write_if).
     ///
     /// # Errors

@@ -24,6 +24,7 @@ use quipu_parts::record::Content;
 use quipu_parts::twin;
 use quipu_parts::versions::Snapshot;
 use range::Merged;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Bound;
 use writes::{Write, Writes};
@@ -133,7 +134,8 @@ impl<'c> Transaction<'c> {
 
     /// The value of `key`, which nobody else may write from now on: if somebody does, and commits first, the
     /// commit of this transaction fails. For keys that decide what a transaction writes, and that it does not
-    /// write itself; in [`Isolation::Serializable`] all reads are so.
+    /// write itself; in [`Isolation::Serializable`] all reads are so. Of a key that it has written it is as
+    /// [`get`](Transaction::get).
     ///
     /// # Errors
     /// As for [`get`](Transaction::get).
@@ -320,24 +322,20 @@ impl Transaction<'_> {
     }
 
     fn get_for_update_in(&mut self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let Some((snapshot, _)) = &self.state else { return self.get_newest_for_update(table, key) };
-        let must = Must::RestSince(snapshot.number());
-        self.reads.get_mut().keys.add(Some(table), key, must);
-        self.get_in(table, key)
-    }
-
-    /// The newest value of a key, whose version the commit checks.
-    fn get_newest_for_update(&mut self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let found = {
-            let session = self.client.session_of(table);
-            let pinned = session.pin();
-            let found = session.get_versioned(&pinned, key)?;
-            found.map(|(value, version)| (value.into_owned(), version))
+        if let Some(write) = self.writes.get(table, key) {
+            return Ok(self.shown(write).map(<[u8]>::to_vec));
+        }
+        let (must, value) = match &self.state {
+            Some((snapshot, _)) => (Must::RestSince(snapshot.number()), self.look_up(table, key)?),
+            None => {
+                let session = self.client.session_of(table);
+                let pinned = session.pin();
+                let (value, version) = session.get_versioned(&pinned, key)?.unzip();
+                (Must::Have(version), value.map(Cow::into_owned))
+            }
         };
-        let (value, version) = found.unzip();
-        self.reads.get_mut().keys.add(Some(table), key, Must::Have(version));
-        let own = self.writes.get(table, key).map(|write| self.shown(write).map(<[u8]>::to_vec));
-        Ok(own.unwrap_or(value))
+        self.reads.get_mut().keys.add(Some(table), key, must);
+        Ok(value)
     }
 
     fn put_in(&mut self, table: TableId, key: &[u8], value: &[u8], expires: u64) -> Result<(), Error> {

@@ -117,6 +117,7 @@ impl<I: InOrder> Tiers<I> {
                 // Its answer tells of writes that may not be visible yet.
                 true => tiers.log.granted()?,
                 false => {
+                    tiers.refuse_if_full(&tables, purpose)?;
                     tiers.snapshots.horizon(|| tiers.log.visible(), &mut writer.horizon);
                     // Its transaction reads no more.
                     checked.snapshot.iter().for_each(|snapshot| writer.horizon.leave_out(snapshot));

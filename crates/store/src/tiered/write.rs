@@ -180,11 +180,22 @@ impl<I: InOrder> Tiers<I> {
         writer: &mut Writer,
         (purpose, node): (Purpose, Option<Node>),
     ) -> Result<u64, Error> {
+        self.refuse_if_full(tables, purpose)?;
         self.snapshots.horizon(|| self.log.visible(), &mut writer.horizon);
         self.write_for(guard, (tables, near), writer, (purpose, node))
     }
 
-    /// As [`write`](Tiers::write), where the writer's horizon says who reads.
+    /// Refuses a write of this purpose to these tables if the pool has no room for it.
+    #[inline]
+    pub(super) fn refuse_if_full(&self, tables: &[&Arc<Table<I>>], purpose: Purpose) -> Result<(), Error> {
+        if self.is_full_for(purpose) {
+            tables.iter().try_for_each(|table| table.check())?;
+            return Err(self.full());
+        }
+        Ok(())
+    }
+
+    /// As [`write`](Tiers::write), where there was room, and the writer's horizon says who reads.
     #[inline]
     pub(super) fn write_for(
         &self,
@@ -194,10 +205,6 @@ impl<I: InOrder> Tiers<I> {
         (purpose, node): (Purpose, Option<Node>),
     ) -> Result<u64, Error> {
         let Writer { item, horizon, retired, .. } = writer;
-        if self.is_full_for(purpose) {
-            tables.iter().try_for_each(|table| table.check())?;
-            return Err(self.full());
-        }
         let supply = Supply { node, leave: self.leaves(purpose) };
         // A panic behind the grant leaves a hole in the order.
         let mourner = self.common.admission.mourner();
