@@ -60,7 +60,7 @@ pub use types::design::Design;
 pub use types::error::{Damage, DamagedPlace, Error, ErrorKind};
 pub use types::holder::{Holder, Holding};
 pub use types::isolation::Isolation;
-pub use types::iter::{Iter, KeyValue, Keys, Range};
+pub use types::iter::{Iter, KeyValue, Keys, Range, Versioned};
 pub use types::part::Part;
 pub use types::reports::{CheckReport, Instead, LostKey, RecoveryReport, SalvageReport};
 pub use types::stats::Stats;

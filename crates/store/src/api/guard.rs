@@ -4,7 +4,7 @@ use crate::api::tables::Snapshot;
 use crate::engine::{Head, NO_VERSIONS, Pinned, Session, Stretch, Wanted};
 use crate::types::change::Expiry;
 use crate::types::error::Error;
-use crate::types::iter::{Iter, KeyValue, Keys, Range};
+use crate::types::iter::{Iter, KeyValue, Keys, Range, Versioned};
 use quipu_parts::epoch::{Held, What};
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -74,7 +74,7 @@ impl Guard<'_> {
     ///
     /// # Errors
     /// As for [`version`](Guard::version).
-    pub fn get_versioned(&self, key: &[u8]) -> Result<Option<(Cow<'_, [u8]>, u64)>, Error> {
+    pub fn get_versioned(&self, key: &[u8]) -> Result<Option<Versioned<'_>>, Error> {
         self.session.get_versioned(&self.pinned, key)
     }
 

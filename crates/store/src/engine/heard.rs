@@ -12,7 +12,7 @@ use crate::engine::moment::Moment;
 use crate::types::batch::WriteBatch;
 use crate::types::change::Entry;
 use crate::types::error::Error;
-use crate::types::iter::{KeyItem, Pair};
+use crate::types::iter::{KeyItem, Pair, Versioned};
 use crate::types::reports::CheckReport;
 use crate::types::stats::{Activity, Stats};
 use crate::types::table::{Table, TableId, TableStats};
@@ -254,7 +254,7 @@ fn value<'a>(value: &'a Option<Cow<'_, [u8]>>) -> Answer<'a> {
     Answer::Value(value.as_deref())
 }
 
-fn versioned<'a>(found: &'a Option<(Cow<'_, [u8]>, u64)>) -> Answer<'a> {
+fn versioned<'a>(found: &'a Option<Versioned<'_>>) -> Answer<'a> {
     Answer::Value(found.as_ref().map(|(value, _)| &**value))
 }
 
@@ -350,7 +350,7 @@ impl Session for HeardSession {
         &'g self,
         pinned: &'g Pinned<'_>,
         key: &[u8],
-    ) -> Result<Option<(Cow<'g, [u8]>, u64)>, Error> {
+    ) -> Result<Option<Versioned<'g>>, Error> {
         self.hear(("get", key), |_| self.inner().get_versioned(pinned, key), versioned)
     }
 

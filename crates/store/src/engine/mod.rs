@@ -21,7 +21,7 @@ use crate::background::Job;
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
-use crate::types::iter::{KeyItem, Pair};
+use crate::types::iter::{KeyItem, Pair, Versioned};
 use crate::types::reports::{CheckReport, SalvageReport};
 use crate::types::stats::{Activity, Stats};
 use crate::types::table::{Table, TableId, TableStats};
@@ -314,7 +314,7 @@ pub(crate) trait Session: Send + Any {
         &'g self,
         _pinned: &'g Pinned<'_>,
         _key: &[u8],
-    ) -> Result<Option<(Cow<'g, [u8]>, u64)>, Error> {
+    ) -> Result<Option<Versioned<'g>>, Error> {
         Err(Error::Unsupported { what: NO_VERSIONS })
     }
 

@@ -11,7 +11,7 @@ use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::conditions::Conditions;
 use crate::types::error::Error;
-use crate::types::iter::{KeyItem, Pair};
+use crate::types::iter::{KeyItem, Pair, Versioned};
 use quipu_medium::Node;
 use quipu_parts::cache::Cache;
 use quipu_parts::epoch::{Guard, Participant};
@@ -229,7 +229,7 @@ impl<W: Walk> engine::Session for Client<W> {
         &'g self,
         pinned: &'g Pinned<'_>,
         key: &[u8],
-    ) -> Result<Option<(Cow<'g, [u8]>, u64)>, Error> {
+    ) -> Result<Option<Versioned<'g>>, Error> {
         let guard = pinned.to_read();
         let Some(record) = Points::get::<true>(&*self.walk, guard, key)? else { return Ok(None) };
         let version = record.header.sequence.get();

@@ -10,7 +10,7 @@ use crate::engine::{self, Decide, Engine, Head, InPlace, Pinned, Removal, Stretc
 use crate::types::batch::WriteBatch;
 use crate::types::change::Expiry;
 use crate::types::error::Error;
-use crate::types::iter::Pair;
+use crate::types::iter::{Pair, Versioned};
 use crate::types::table::TableId;
 use quipu_medium::Node;
 use quipu_parts::heap::chain::{CHUNK_HEADER, record_len};
@@ -144,7 +144,7 @@ impl<I: InOrder + Imaged + 'static> engine::Session for TieredClient<I> {
         &'g self,
         pinned: &'g Pinned<'_>,
         key: &[u8],
-    ) -> Result<Option<(Cow<'g, [u8]>, u64)>, Error> {
+    ) -> Result<Option<Versioned<'g>>, Error> {
         let show = |found: Found<'g>| (found.value, found.version);
         self.tiers.get(pinned.to_read(), &self.own.table, key, pinned.at, show)
     }

@@ -6,6 +6,9 @@ use std::borrow::Cow;
 /// A key with its value, each in place where possible, else a copy.
 pub type KeyValue<'g> = (Cow<'g, [u8]>, Cow<'g, [u8]>);
 
+/// A value, in place where possible, with its [version](crate::Client::version).
+pub type Versioned<'g> = (Cow<'g, [u8]>, u64);
+
 /// A pair, or the damage in its place.
 pub(crate) type Pair<'g> = Result<KeyValue<'g>, Error>;
 
