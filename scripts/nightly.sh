@@ -93,6 +93,11 @@ crash() {
   "$lab" crash --design "$1" --threads "$2" --states "$STATES" --seed "$SEED" --json && reached
 }
 
+# Transactions move amounts between accounts.
+transfers() {
+  "$lab" crash --design xp --transfers --threads 3 --states "$STATES" --seed "$SEED" --json
+}
+
 # Says as much as it has come to, also if the process dies.
 soak() {
   local design=$1
@@ -113,6 +118,7 @@ for what in $STEPS; do
     for design in $DESIGNS; do
       for threads in 2 3; do step "crash $design, $threads threads" crash "$design" "$threads"; done
     done
+    step "crash of transfers" transfers
     step "crash of programs" env QUIPU_SEED="$SEED" QUIPU_STATES="$((STATES / 10))" \
       cargo test --release -p quipu-crashtest --test it -- --ignored soak::
     # Not by the program: only tests are switched between two looks of a call.
@@ -153,6 +159,11 @@ for what in $STEPS; do
   kill)
     for design in $DESIGNS; do
       step "kill $design" "$lab" kill "$scratch/pool" --design "$design" --rounds "$ROUNDS" --seed "$SEED" --json
+      rm -f "$scratch/pool"
+    done
+    for design in xp quipu flatstore-h flatstore-m; do
+      step "kill $design, transfers" "$lab" kill "$scratch/pool" --design "$design" --transfers --rounds "$ROUNDS" \
+        --seed "$SEED" --json
       rm -f "$scratch/pool"
     done
     ;;

@@ -277,12 +277,16 @@ fn shown_call(call: &Call<'_>) -> String {
     if let Some(table) = call.table {
         let _ = write!(text, " on {table}");
     }
-    let is_batch = call.name == "write";
-    let items = call.items.iter().map(|(key, value)| match value {
-        Some(value) if is_batch => format!("put {} {}", shown(key), shown(value)),
-        Some(value) => format!("{}, {}", shown(key), shown(value)),
-        None if is_batch => format!("delete {}", shown(key)),
-        None => shown(key),
+    let is_batch = matches!(call.name, "write" | "commit");
+    let tables = call.tables.iter().map(Option::as_deref).chain(std::iter::repeat(None));
+    let items = call.items.iter().zip(tables).map(|((key, value), table)| {
+        let on = table.map_or(String::new(), |table| format!("on {table} "));
+        match value {
+            Some(value) if is_batch => format!("put {on}{} {}", shown(key), shown(value)),
+            Some(value) => format!("{}, {}", shown(key), shown(value)),
+            None if is_batch => format!("delete {on}{}", shown(key)),
+            None => shown(key),
+        }
     });
     let _ = write!(text, "({})", items.collect::<Vec<_>>().join(", "));
     text

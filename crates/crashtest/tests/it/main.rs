@@ -7,4 +7,6 @@ mod page;
 mod refusals;
 mod soak;
 mod starts;
+mod token;
+mod transfer;
 mod worlds;

@@ -13,13 +13,15 @@ Examples:
   quipu-lab crash --design all --states 100k --threads 3 --minutes 10 --json
   quipu-lab crash --design quipu --seed 17 --runs 1            # replays one run
   quipu-lab crash --design xp --histories 20000 --threads 4    # many answers, few crashes
+  quipu-lab crash --design xp --transfers --threads 3          # transactions; the sum of accounts must stay
   quipu-lab crash --design flatstore-ph --states 20k --set pacman=off
   quipu-lab crash --design quipu --states 20k --twin publish-before-persist   # needs --features twins
 
 Fields of the JSON objects: design, seed, operations, states, nested, during_compaction, during_recovery, \
 during_growth, during_index_split, after_index_split, after_index_removal, during_index_zone, after_index_zone, \
 word_keys, after_clock, expired, during_survey, during_close, fixed, during_in_place, ordered, tables, \
-during_table_change, with_snapshot, after_range_delete, from_checkpoint, eliminated (puts, not states), violations; \
+during_table_change, with_snapshot, after_range_delete, after_ten_commits, from_checkpoint, commits (of transfers, not \
+states), eliminated (puts, not states), violations; \
 with violations also details, a list of seed, operation, what, image, replay. A violation is exit code 1.";
 
 /// Look for a power failure that the store does not survive.
@@ -64,8 +66,12 @@ impl Args {
 fn text(report: &CrashReport) -> String {
     let kinds: String =
         KINDS.iter().map(|kind| format!("{} {}, ", report.count(kind.name), kind.words)).collect();
+    let commits = match report.commits {
+        0 => String::new(),
+        commits => format!("; {} of transactions", counted(commits, "commit")),
+    };
     let counts = format!(
-        "{}: {} in {} of {}, seed {}, {:.1} s; {kinds}{} opened from a checkpoint; {} eliminated",
+        "{}: {} in {} of {}, seed {}, {:.1} s; {kinds}{} opened from a checkpoint; {} eliminated{commits}",
         report.design,
         counted(report.states, "state"),
         counted(report.runs, "run"),

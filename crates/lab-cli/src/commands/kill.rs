@@ -15,6 +15,7 @@ Examples:
   quipu-lab kill scratch.pool --rounds 50
   quipu-lab kill /mnt/pmem0/scratch.pool --rounds 500 --seed 7 --json
   quipu-lab kill scratch.pool --design xp --rounds 100                    # with dumps to levels beside the pool
+  quipu-lab kill scratch.pool --design xp --rounds 200 --transfers        # transactions; the sum must be right
   quipu-lab kill scratch.pool --rounds 200 --threads 1 --twin late-put    # must end with a violation
 
 POOL must not exist; it is created, and removed if all went well. A violation ends the run, leaves the pool \
@@ -53,6 +54,7 @@ impl Args {
             command.arg("kill-writer").arg(&told.pool);
             command.args(number("--seed", told.seed)).args(number("--round", told.round));
             command.args(number("--threads", told.threads as u64));
+            command.args(told.transfers.then_some("--transfers"));
             command.args(told.twin.iter().flat_map(|twin| ["--twin".to_owned(), twin.to_string()]));
             command
         };

@@ -8,10 +8,19 @@ fn exploration_reports_what_it_judged() {
     let fields = "design seed operations states nested during_compaction during_recovery during_growth \
          during_index_split after_index_split after_index_removal during_index_zone after_index_zone word_keys \
          after_clock nested_again expired during_survey during_close fixed during_in_place ordered tables \
-         during_table_change with_snapshot after_range_delete from_checkpoint eliminated violations";
+         during_table_change with_snapshot after_range_delete after_ten_commits from_checkpoint commits eliminated \
+         violations";
     assert_eq!(names(report), words(fields));
     assert!(report["states"].as_u64().unwrap() >= 300 && report["violations"] == 0, "{report}");
     assert!(text(["crash", "--runs", "1", "--seed", "3"]).contains("no violation"));
+}
+
+#[test]
+fn exploration_moves_amounts_in_designs_with_transactions() {
+    let command = ["crash", "--design", "xp", "--transfers", "--threads", "3", "--states", "100", "--json"];
+    let report = &objects(&succeed(command))[0];
+    assert!(report["commits"].as_u64() >= Some(50) && report["violations"] == 0, "{report}");
+    assert!(fail(["crash", "--design", "quipu", "--transfers"], 2).contains("has no transactions"));
 }
 
 #[test]

@@ -102,6 +102,40 @@ fn writers_with_levels_below_them_lose_nothing() {
     assert!(!pool.exists() && !pool.with_extension("pool.runs").exists(), "both are removed");
 }
 
+/// What they move is there, and the sum is right; in one design by transactions over three tables.
+#[test]
+fn writers_of_transfers_keep_the_sum() {
+    let rounds = std::env::var("QUIPU_KILL_ROUNDS").unwrap_or("6".to_owned());
+    for (design, least) in [("xp", 5000), ("quipu", 200), ("flatstore-h", 200), ("flatstore-m", 200)] {
+        let (_folder, pool) = folder();
+        let options = ["--design", design, "--transfers", "--rounds", &rounds, "--seed", "2", "--json"];
+        let report = &objects(&succeed(args(["kill"], &pool, options)))[0];
+        println!("{report}");
+        assert_eq!(report["violations"], 0, "{report}");
+        assert!(report["acknowledged"].as_u64() >= Some(least), "{report}");
+    }
+}
+
+#[test]
+fn transfers_that_are_acknowledged_early_or_in_pieces_are_convicted_by_a_death() {
+    let charges = [("late-put", "the journal of thread"), ("split-update", "the sum of all accounts")];
+    for (twin, charge) in charges {
+        let (_folder, pool) = folder();
+        let options = ["--design", "xp", "--transfers", "--threads", "1", "--twin", twin, "--json"];
+        let output = run(args(["kill"], &pool, options));
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
+        let report = &objects(&output.stdout)[0];
+        let [what, replay] = ["what", "replay"].map(|name| report["details"][0][name].as_str().unwrap());
+        assert!(what.contains(charge), "{twin}: {what}");
+        assert!(replay.contains(" --transfers --twin "), "{replay}");
+    }
+    let (_folder, pool) = folder();
+    let refused = fail(args(["kill"], &pool, ["--design", "viper", "--transfers"]), 2);
+    assert!(refused.contains("neither transactions nor batches"), "{refused}");
+    let refused = fail(args(["kill"], &pool, ["--transfers", "--twin", "phantom-remove"]), 2);
+    assert!(refused.contains("late-put, split-update"), "{refused}");
+}
+
 /// One thread alone sees every put that it holds back, so only a death can tell.
 #[test]
 fn acknowledging_too_early_is_convicted_by_a_death() {

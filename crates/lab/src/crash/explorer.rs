@@ -22,6 +22,8 @@ pub(super) struct Findings {
     pub(super) states: Vec<(u64, Label)>,
     /// States that were opened from their checkpoint.
     pub(super) checkpoints: u64,
+    /// Transactions that committed.
+    pub(super) commits: u64,
     /// Puts that returned for others, which had overwritten them.
     pub(super) eliminated: u64,
     /// Operations that its workloads carried out.
@@ -50,6 +52,7 @@ impl Merged {
             report.runs += 1;
             report.operations += findings.operations;
             report.from_checkpoint += findings.checkpoints;
+            report.commits += findings.commits;
             report.eliminated += findings.eliminated;
             report.details.extend(findings.violations);
             for (_, label) in findings.states.iter().filter(|(image, _)| self.images.insert(*image)) {

@@ -1,5 +1,6 @@
 //! The record of a run: which operations began and returned, kept as one oracle a key.
 
+use super::bank::Bank;
 use super::ledger::{Held, Ledger, Prefixes};
 use super::oracle::{Action, KeyOracle, OpId, Outcome, State, Time, shown};
 use quipu::Table;
@@ -42,6 +43,8 @@ pub struct Expectation {
     pub batch_in_flight: bool,
     /// The prefixes of all writes, of a design that promises one.
     pub(super) prefixes: Option<Prefixes>,
+    /// The sums of all accounts, in a run of transfers.
+    pub(super) sums: Option<Vec<u64>>,
 }
 
 impl Expectation {
@@ -70,6 +73,8 @@ pub struct Recorder {
     scanning: bool,
     /// Of a design with one order over all writes.
     ledger: Option<Ledger>,
+    /// Of a run of transfers.
+    bank: Option<Bank>,
     /// Set when what an operation returned cannot be explained, crash or no crash.
     pub inexplicable: Option<String>,
 }
@@ -105,8 +110,14 @@ impl Recorder {
             read_ahead: false,
             scanning: false,
             ledger,
+            bank: None,
             inexplicable: None,
         }
+    }
+
+    /// The same with a bank.
+    pub(super) fn with_bank(self, bank: Option<Bank>) -> Recorder {
+        Recorder { bank, ..self }
     }
 
     /// The clock shows the next time.
@@ -247,7 +258,8 @@ impl Recorder {
         let batch_in_flight =
             self.in_flight.values().any(|call| call.parts.iter().filter(is_put).count() > 1);
         let prefixes = self.ledger.as_mut().map(Ledger::prefixes);
-        Expectation { keys, version: self.version, atomic, batch_in_flight, prefixes }
+        let sums = self.bank.as_ref().map(Bank::sums);
+        Expectation { keys, version: self.version, atomic, batch_in_flight, prefixes, sums }
     }
 
     /// Whether, since the last call, a read returned what an operation in flight had written: a moment to
@@ -309,6 +321,16 @@ impl Recorder {
     /// The record of the order of all writes.
     pub(super) fn ledger(&mut self) -> Option<&mut Ledger> {
         self.ledger.as_mut()
+    }
+
+    /// The bank of a run of transfers.
+    pub(super) fn bank(&mut self) -> &mut Bank {
+        self.bank.as_mut().expect("only transfers ask for it")
+    }
+
+    /// Transactions that have committed.
+    pub(super) fn commits(&self) -> u32 {
+        self.bank.as_ref().map_or(0, Bank::commits)
     }
 
     /// Whether a table is being created or dropped, and whether somebody holds a snapshot.

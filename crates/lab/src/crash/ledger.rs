@@ -180,7 +180,8 @@ impl Ledger {
         let Some(call) = self.calls.remove(&call) else { return };
         let (least, times) = (call.since.0, call.since.1..=now);
         if let Some((first, last)) = call.numbers {
-            for (action, outcome) in call.actions.iter().zip(outcomes).filter(|_| call.actions.len() == 1) {
+            let is_at_once = call.is_atomic || call.actions.len() == 1;
+            for (action, outcome) in call.actions.iter().zip(outcomes).filter(|_| is_at_once) {
                 if !self.order.explains(first - 1, *action, *outcome, true, times.clone()) {
                     self.fault
                         .get_or_insert(format!("{action:x?} with number {first} returned {outcome:x?}"));

@@ -11,6 +11,7 @@
 //! does follows from its seed, so one command replays a violation.
 
 mod answers;
+mod bank;
 mod dense;
 mod explorer;
 mod hand;
@@ -28,6 +29,8 @@ mod report;
 mod run;
 mod stage;
 mod tables;
+mod transact;
+mod transfers;
 mod verdict;
 mod workload;
 

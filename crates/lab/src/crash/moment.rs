@@ -8,6 +8,9 @@ use quipu_parts::index::IndexGrowth;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// Commits before most crashes of a run of transfers.
+pub(super) const MANY_COMMITS: u32 = 10;
+
 /// A frozen moment, with what a crash then may leave.
 pub(super) struct Point {
     pub(super) snapshot: Snapshot,
@@ -65,6 +68,8 @@ pub(super) struct Label {
     pub(super) holding: bool,
     /// A range of keys has been deleted, in the life of the pool.
     pub(super) ranged: bool,
+    /// Transactions that have committed, in the life of the pool.
+    pub(super) commits: u32,
 }
 
 /// A kind of states that a report counts.
@@ -82,7 +87,7 @@ const fn kind(name: &'static str, words: &'static str, holds: fn(&Label) -> bool
 
 /// All kinds. An index in DRAM shows its splits only if another thread writes to the medium meanwhile;
 /// removals of nodes are told by an ordered index in the pool.
-pub static KINDS: [Kind; 22] = [
+pub static KINDS: [Kind; 23] = [
     kind("nested", "nested", |label| label.depth > 0),
     kind("nested_again", "in a recovery of a recovery", |label| label.depth > 1),
     kind("during_recovery", "during recovery", |label| label.recovering),
@@ -105,6 +110,7 @@ pub static KINDS: [Kind; 22] = [
     kind("during_table_change", "while a table came or went", |label| label.changing_tables),
     kind("with_snapshot", "with a snapshot held", |label| label.holding),
     kind("after_range_delete", "after a range delete", |label| label.ranged),
+    kind("after_ten_commits", "after ten commits of transactions", |label| label.commits >= MANY_COMMITS),
 ];
 
 impl Label {
@@ -122,8 +128,21 @@ impl Label {
 
     /// The part that stays true of the pool after a crash.
     pub(super) fn inherited(self) -> Label {
-        let Label { depth, split, removed, linked, words, timed, fixed, ordered, tables, ranged, .. } = self;
-        let base = Label { depth, split, removed, linked, ranged, ..Label::default() };
+        let Label {
+            depth,
+            split,
+            removed,
+            linked,
+            words,
+            timed,
+            fixed,
+            ordered,
+            tables,
+            ranged,
+            commits,
+            ..
+        } = self;
+        let base = Label { depth, split, removed, linked, ranged, commits, ..Label::default() };
         Label { words, timed, fixed, ordered, tables, ..base }
     }
 }

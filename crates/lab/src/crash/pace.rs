@@ -1,5 +1,6 @@
 //! How thoroughly a run is explored.
 
+use super::moment::MANY_COMMITS;
 use super::pool::Pool;
 use super::report::CrashConfig;
 use quipu::Design;
@@ -40,6 +41,8 @@ pub(super) struct Pace {
     /// Times that a thread of its own compacts beside the others, and that it does so on a store opened
     /// again.
     pub(super) compactions: [usize; 2],
+    /// Commits before which hardly anything is a crash point.
+    pub(super) commits: u32,
 }
 
 impl Pace {
@@ -48,7 +51,7 @@ impl Pace {
     /// is enough.
     pub(super) fn of(seed: u64, config: &CrashConfig, pool: &Pool) -> Pace {
         let (steps, chance, budget, compactions, points) = match seed.is_multiple_of(64) {
-            true => (4, 1.0, 0, [1, 1], [usize::MAX; 3]),
+            true => (if config.transfers { 8 } else { 4 }, 1.0, 0, [1, 1], [usize::MAX; 3]),
             false => (config.ops, 0.06, 4, [8, 1], [100, 8, 12]),
         };
         let (compacting, compactions) = match (pool.is_crowded, config.design) {
@@ -57,7 +60,17 @@ impl Pace {
             (true, Design::VIPER_PACMAN) => (0.5, compactions),
             (true, _) => (0.3, compactions),
         };
-        Pace { steps, chance, compacting, budget, compactions, points }
+        let commits = if config.transfers { MANY_COMMITS } else { 0 };
+        Pace { steps, chance, compacting, budget, compactions, points, commits }
+    }
+}
+
+/// Zones that an index in the pool has before it takes further ones: FAST&FAIR keeps nodes and long keys apart,
+/// MPKV's buckets those of the table and those that overflow.
+pub(super) fn first_zones(design: Design) -> u32 {
+    match design {
+        Design::FLATSTORE_FF | Design::MPKV | Design::MPKV_BASELINE => 2,
+        _ => 1,
     }
 }
 

@@ -5,6 +5,7 @@ use super::history::{Recorder, Running};
 use super::levels::is_room;
 use super::oracle::{Action, Outcome, State, changed, expiry, milliseconds};
 use super::records::Records;
+use super::transact::{deposit, sum_up, transfer};
 use super::verdict::read_table;
 use super::workload::Step;
 use quipu::{Client, Error, WriteBatch};
@@ -69,6 +70,9 @@ pub(super) fn perform(hand: &mut Hand<'_>, step: &Step) -> Result<(), String> {
         }
         Step::Create(table) => hand.create(*table),
         Step::Drop(table) => hand.drop_table(*table),
+        Step::Deposit => deposit(hand),
+        Step::Transfer(what) => transfer(hand, what),
+        Step::SumUp => sum_up(hand),
     }
 }
 

@@ -6,6 +6,7 @@
 use super::ledger::Grants;
 use super::records::{KEYS, MANY_KEYS, Records};
 use super::report::CrashConfig;
+use super::transfers;
 use crate::sim_levels::{SimFaults, SimPublishFault};
 use quipu::internals::{
     CacheSize, EntryForm, FreeList, IndexChoice, Merging, NodePlace, RecordForm, SlotSettings, Techniques,
@@ -78,6 +79,9 @@ impl Pool {
         if let Some((name, _)) = config.settings.iter().find(|(name, _)| name == OWN) {
             return Err(Error::Option(format!("every run chooses the setting {name} itself")));
         }
+        if config.transfers && !config.design.can().transactions {
+            return Err(Error::Option(format!("{} has no transactions, which transfers are", config.design)));
+        }
         settings::check(&config.settings, &[config.design])
     }
 
@@ -97,7 +101,11 @@ impl Pool {
         let index_zone = (may_link && seed.is_multiple_of(2))
             .then_some(INDEX_ZONES[(seed / 2 % 2) as usize] >> has_buckets as u32);
         let grants = can.tables.then(Grants::default);
-        let has_tables = can.tables && is_long && seed % 17 % 4 != 2;
+        let tables = match config.transfers {
+            true => transfers::TABLES,
+            false if can.tables && is_long && seed % 17 % 4 != 2 => TABLES,
+            false => 1,
+        };
         let levels = (can.levels && is_long && !(seed % 19).is_multiple_of(3)).then(|| faults(seed));
         let mut options = Options::new().design(config.design).zone_size(ZONE).recovery_threads(2);
         options.free_list = if seed.is_multiple_of(2) { FreeList::Persistent } else { FreeList::Volatile };
@@ -158,7 +166,7 @@ impl Pool {
         // An index of many zones leaves no room for segments in such a pool.
         let is_crowded = is_crowded && index_zone.is_none();
         let mut len = match is_crowded {
-            true if has_tables => CROWDED_TABLES,
+            true if tables > 1 => CROWDED_TABLES,
             true => CROWDED,
             false => LEN,
         };
@@ -193,7 +201,7 @@ impl Pool {
         // Indexes of memtables need levels.
         let levels = levels.or_else(|| (options.merging != Merging::Direct).then(|| faults(seed)));
         let records = Records::new(options.slots.form, if wide { MANY_KEYS } else { KEYS }, words);
-        let records = if has_tables { records.in_tables(TABLES) } else { records };
+        let records = records.in_tables(tables);
         Pool { options, records, len, nodes, is_crowded, moves_clock, levels, grants }
     }
 }

@@ -1,7 +1,7 @@
 //! The settings of an exploration, and its findings.
 
 use super::moment::KINDS;
-use crate::breaks;
+use crate::breaks::{self, twin_argument};
 use quipu::Design;
 use quipu::internals::Twin;
 use quipu_bench::arguments;
@@ -46,6 +46,10 @@ pub struct CrashConfig {
     /// Stop after this many minutes, once the runs under way have ended, and report what was seen until then.
     #[arg(long, value_name = "N", value_parser = count::<u64>)]
     pub minutes: Option<u64>,
+    /// Move amounts between accounts by transactions, in place of the usual work, and judge their sum too:
+    /// three and more threads show most.
+    #[arg(long, conflicts_with = "histories")]
+    pub transfers: bool,
     /// Threads of this machine that explore.
     #[arg(skip = std::thread::available_parallelism().map_or(1, usize::from))]
     pub workers: usize,
@@ -66,6 +70,18 @@ impl CrashConfig {
     pub(super) fn most_states(&self) -> u64 {
         let ends_otherwise = self.runs.is_some() || self.histories.is_some() || self.minutes.is_some();
         self.states.unwrap_or(if ends_otherwise { u64::MAX } else { STATES })
+    }
+
+    /// The command that replays the run of a seed.
+    pub(super) fn replay(&self, seed: u64) -> String {
+        let CrashConfig { design, ops, threads, settings, twin, .. } = self;
+        let set: String = settings.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
+        let transfers = if self.transfers { " --transfers" } else { "" };
+        format!(
+            "quipu-lab crash --design {design} --seed {seed} --runs 1 --ops {ops} --threads \
+             {threads}{transfers}{set}{}",
+            twin_argument(*twin)
+        )
     }
 }
 
@@ -109,6 +125,8 @@ pub struct CrashReport {
     pub kinds: BTreeMap<&'static str, u64>,
     /// Crashes after which the checkpoint of a clean close was there and believed.
     pub from_checkpoint: u64,
+    /// Transactions that committed, in runs of transfers.
+    pub commits: u64,
     /// Puts that returned because another one, which they met, had overwritten them.
     pub eliminated: u64,
     /// States, or runs, that broke a rule.

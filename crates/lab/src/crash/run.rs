@@ -1,5 +1,6 @@
 //! One run: a workload with its crash points, and the judgement of every state that they may leave.
 
+use super::bank::Bank;
 use super::explorer::{DETAILS, Findings};
 use super::hand::{Hand, table_name};
 use super::history::Recorder;
@@ -7,18 +8,18 @@ use super::ledger::{Contents, Ledger};
 use super::levels::{Disk, DiskImage, address_of};
 use super::moment::{Label, Point, Points, closed};
 use super::oracle::{Time, ValueId, milliseconds};
-use super::pace::{DEPTH, MOST_FOLLOWED, Pace, within, work_beside};
+use super::pace::{DEPTH, MOST_FOLLOWED, Pace, first_zones, within, work_beside};
 use super::perform::perform;
 use super::pool::Pool;
 use super::records::Records;
 use super::report::{Broken, CrashConfig, Violation};
 use super::stage::Stage;
 use super::tables::with_tables;
-use super::verdict::{compare, read_all, surveyed, works_on};
+use super::transfers;
+use super::verdict::{judged, read_all, surveyed, works_on};
 use super::workload::{self, Step, Work};
-use crate::breaks::twin_argument;
+use quipu::Store;
 use quipu::internals::twin;
-use quipu::{Design, Store};
 use quipu_medium::Region;
 use quipu_medium::sim::{Image, Observer, Sim, SimArena, SimOptions, sched};
 use quipu_parts::space::SpaceError;
@@ -127,7 +128,8 @@ impl<'a> Run<'a> {
     /// A record of work on a pool with these contents.
     fn recorder(&self, contents: &Contents, time: Time) -> Recorder {
         let ledger = |grants| Ledger::new(grants, self.pool.records, contents);
-        Recorder::new(&contents.states, time, self.pool.grants.as_ref().map(ledger))
+        let bank = self.config.transfers.then(|| Bank::new(&contents.states));
+        Recorder::new(&contents.states, time, self.pool.grants.as_ref().map(ledger)).with_bank(bank)
     }
 
     /// An observer that freezes some of the moments it sees, those of growth always.
@@ -141,7 +143,8 @@ impl<'a> Run<'a> {
     ) -> Observer {
         let (points, recorder, stage) = (points.clone(), recorder.clone(), stage.clone());
         let disk = disk.clone();
-        let (while_compacting, first_zones) = (self.pace.compacting, self.first_zones());
+        let Pace { compacting: while_compacting, commits: few, .. } = self.pace;
+        let first_zones = first_zones(self.config.design);
         let believes_index = self.config.design.can().index_in_pool;
         let mut random = SmallRng::seed_from_u64(self.random.random());
         let (mut operation, mut returned, mut ranged) = (0, 0, base.ranged);
@@ -176,28 +179,21 @@ impl<'a> Run<'a> {
                 () if fresh => chance.max(0.6),
                 () => chance,
             };
+            let commits = base.commits + recorder.borrow().commits();
+            let chance = if commits < few { chance.min(0.01) } else { chance };
             if random.random_bool(chance) {
                 let stays = read_ahead || growth.is_linking;
                 let time = recorder.borrow().now();
                 let timed = base.timed || time > 0;
                 let label = Label { creating, growing, compacting, surveying, closing, changing, ..base };
-                let label =
-                    Label { timed, changing_tables, holding, ranged, ..label }.with(growth, first_zones);
+                let label = Label { timed, changing_tables, holding, ranged, commits, ..label };
+                let label = label.with(growth, first_zones);
                 let expectation = Rc::new(recorder.borrow_mut().expectation());
                 let (snapshot, levels) = (sim.snapshot(), disk.image());
                 let point = Point { snapshot, levels, expectation, operation, time, stays, label };
                 points.borrow_mut().push(point);
             }
         })
-    }
-
-    /// Zones that an index in the pool has before it takes further ones: FAST&FAIR keeps nodes and long keys
-    /// apart, MPKV's buckets those of the table and those that overflow.
-    fn first_zones(&self) -> u32 {
-        match self.config.design {
-            Design::FLATSTORE_FF | Design::MPKV | Design::MPKV_BASELINE => 2,
-            _ => 1,
-        }
     }
 
     /// Runs generated steps on an open store, and as many compactions beside them, and closes it or lets it
@@ -213,14 +209,15 @@ impl<'a> Run<'a> {
         let (design, records) = (self.config.design.can(), self.pool.records);
         let clock = self.pool.moves_clock.then(|| recorder.borrow().now());
         let work = Work { threads: self.config.threads, steps, first_value, records, clock };
-        let mut plans: Vec<Vec<_>> = workload::generate(self.random.random(), &work)
+        let generate = if self.config.transfers { transfers::generate } else { workload::generate };
+        let mut plans: Vec<Vec<_>> = generate(self.random.random(), &work)
             .into_iter()
             .map(|plan| plan.into_iter().map(|step| step.for_design(design, records)).collect())
             .collect();
         if compactions > 0 {
             plans.push(vec![Step::Compact; compactions]);
         }
-        if self.pool.grants.is_some() {
+        if self.pool.grants.is_some() && !self.config.transfers {
             with_tables(&mut plans, self.random.random(), records);
         }
         self.findings.operations += plans.iter().map(|plan| plan.len() as u64).sum::<u64>();
@@ -229,30 +226,38 @@ impl<'a> Run<'a> {
             ledger.knows_default(open.table(&table_name(0)).expect("every pool has it"));
         }
         let failure = RefCell::new(None);
+        let doer = |plan: Vec<Step>, node| {
+            let (open, failure) = (&open, &failure);
+            Box::new(move || {
+                if let Err(error) = open.pin(node) {
+                    failure.borrow_mut().get_or_insert(format!("no place on node {node}: {error}"));
+                }
+                let mut hand = Hand::new(open, records, recorder);
+                for step in plan {
+                    if let Err(what) = perform(&mut hand, &step) {
+                        failure.borrow_mut().get_or_insert(format!("{step:?}: {what}"));
+                    }
+                }
+            }) as Box<dyn FnOnce() + '_>
+        };
+        if self.config.transfers {
+            recorder.borrow_mut().bank().names_from(first_value);
+            let deposit = vec![doer(vec![Step::Deposit], 0)];
+            if let Err(error) = sched::run(self.random.random(), deposit) {
+                return Some(error.to_string());
+            }
+        }
+        let before = recorder.borrow().commits();
         // Seeds of two tasks have been pinned without these.
         let beside = if self.config.threads > 2 { open.work_beside() } else { Vec::new() };
-        let tasks = plans
-            .iter()
-            .zip((0..self.pool.nodes).cycle())
-            .map(|(plan, node)| {
-                let (open, recorder, failure) = (&open, recorder, &failure);
-                Box::new(move || {
-                    if let Err(error) = open.pin(node) {
-                        failure.borrow_mut().get_or_insert(format!("no place on node {node}: {error}"));
-                    }
-                    let mut hand = Hand::new(open, records, recorder);
-                    for step in plan {
-                        if let Err(what) = perform(&mut hand, step) {
-                            failure.borrow_mut().get_or_insert(format!("{step:?}: {what}"));
-                        }
-                    }
-                }) as Box<dyn FnOnce() + '_>
-            })
-            .chain(beside.into_iter().map(|piece| Box::new(|| work_beside(piece)) as Box<dyn FnOnce() + '_>))
-            .collect();
+        let beside =
+            beside.into_iter().map(|piece| Box::new(|| work_beside(piece)) as Box<dyn FnOnce() + '_>);
+        let nodes = (0..self.pool.nodes).cycle();
+        let tasks = plans.into_iter().zip(nodes).map(|(plan, node)| doer(plan, node)).chain(beside).collect();
         if let Err(error) = sched::run(self.random.random(), tasks) {
             return Some(error.to_string());
         }
+        self.findings.commits += u64::from(recorder.borrow().commits() - before);
         self.findings.eliminated += open.stats().eliminated_writes;
         drop(open);
         let open =
@@ -384,7 +389,7 @@ impl<'a> Run<'a> {
                 sim.set_observer(None);
                 from_checkpoint.set(store.recovery().from_checkpoint);
                 let contents = read_all(&store, records)?;
-                compare(&contents, &point.expectation, time)?;
+                judged(&store, records, &contents, &point.expectation, time)?;
                 let report = store.check(&|_, _| {}).map_err(|error| error.to_string())?;
                 if !report.is_sound() {
                     return Err(format!("the recovered pool is not sound: {}", report.damage));
@@ -429,7 +434,7 @@ impl<'a> Run<'a> {
     ) -> Observer {
         let (nested, disk, stage) = (nested.clone(), disk.clone(), stage.clone());
         let expectation = point.expectation.clone();
-        let (operation, first_zones) = (point.operation, self.first_zones());
+        let (operation, first_zones) = (point.operation, first_zones(self.config.design));
         let timed = point.label.timed || time > 0;
         let Label { depth, creating, .. } = point.label;
         let base = Label { depth: depth + 1, creating, timed, ..point.label.inherited() };
@@ -488,13 +493,7 @@ impl<'a> Run<'a> {
     }
 
     fn violation(&mut self, operation: u64, what: String, image: String) {
-        let CrashConfig { design, ops, threads, settings, twin, .. } = self.config;
-        let set: String = settings.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
-        let replay = format!(
-            "quipu-lab crash --design {design} --seed {} --runs 1 --ops {ops} --threads {threads}{set}{}",
-            self.seed,
-            twin_argument(*twin)
-        );
+        let replay = self.config.replay(self.seed);
         self.findings.violations.push(Violation { seed: self.seed, operation, what, image, replay });
     }
 }

@@ -1,12 +1,13 @@
 //! The demands on a recovered store: it shows a state that the crash may have left, and takes new work.
 
+use super::bank;
 use super::hand::table_name;
 use super::history::{Expectation, MemberView};
 use super::ledger::Contents;
 use super::levels::is_room;
 use super::oracle::{State, Time, ValueId, changed, shown};
 use super::records::Records;
-use quipu::{Error, Guard, Store, Table};
+use quipu::{Error, Guard, Isolation, Store, Table};
 use quipu_medium::sim::sched;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +89,21 @@ pub(super) fn read_table(
     Ok(Some(seen.into_iter().collect()))
 }
 
+/// Asks the oracles, and whether the sum of all accounts is right, if there are any.
+pub(super) fn judged(
+    store: &Store,
+    records: Records,
+    contents: &Contents,
+    expectation: &Expectation,
+    now: Time,
+) -> Result<(), String> {
+    let summed = sum_up(store, records, contents, expectation);
+    match (compare(contents, expectation, now), summed) {
+        (Err(what), Err(sum)) => Err(format!("{what}; {sum}")),
+        (compared, summed) => compared.and(summed),
+    }
+}
+
 /// Asks the oracles whether a crash may have left these contents, which were read at this time.
 pub(super) fn compare(contents: &Contents, expectation: &Expectation, now: Time) -> Result<(), String> {
     if let Some(prefixes) = &expectation.prefixes {
@@ -119,6 +135,36 @@ pub(super) fn compare(contents: &Contents, expectation: &Expectation, now: Time)
             let found: Vec<_> = batch.iter().map(|member| (member.key, states[member.key])).collect();
             return Err(format!("an atomic batch is there in part: of its keys, found {found:x?}"));
         }
+    }
+    Ok(())
+}
+
+/// Sums up all accounts of a run of transfers by a transaction, which must see what single reads have seen.
+fn sum_up(
+    store: &Store,
+    records: Records,
+    contents: &Contents,
+    expectation: &Expectation,
+) -> Result<(), String> {
+    let Some(sums) = &expectation.sums else { return Ok(()) };
+    let failed = |error: Error| error.to_string();
+    let (mut client, mut values) = (store.client(), Vec::new());
+    let mut transaction = client.begin(Isolation::Snapshot).map_err(failed)?;
+    for table in contents.tables.iter().flatten() {
+        let on = transaction.on(table).map_err(failed)?;
+        for pair in on.range(Bound::Unbounded, Bound::Unbounded) {
+            values.push(pair.map_err(failed)?.1.into_owned());
+        }
+    }
+    transaction.commit().map_err(failed)?;
+    let states: Result<Vec<_>, String> =
+        values.iter().map(|value| records.parse_value(Some(value))).collect();
+    let (found, single) = (bank::sum(&states?), bank::sum(&contents.states));
+    if found != single {
+        return Err(format!("a transaction finds the sum {found}, single reads {single}"));
+    }
+    if !sums.contains(&found) {
+        return Err(format!("the sum of all accounts is {found}, possible are {sums:?}"));
     }
     Ok(())
 }

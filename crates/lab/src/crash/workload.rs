@@ -8,6 +8,7 @@
 
 use super::oracle::{Action, ChangeId, State, Time, ValueId, expiring, lasting};
 use super::records::{EMPTY, KEYS, LARGE, Records};
+use super::transfers::Transfer;
 use quipu::designs::Capabilities;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -53,6 +54,12 @@ pub enum Step {
     Create(usize),
     /// A table is dropped.
     Drop(usize),
+    /// Accounts get their first amounts, unless they have them.
+    Deposit,
+    /// A transaction moves an amount between accounts.
+    Transfer(Transfer),
+    /// A transaction sums up all accounts.
+    SumUp,
 }
 
 /// The parameters of a generated run.

@@ -25,6 +25,10 @@ pub struct KillConfig {
     /// The seed of calls and moments. How far a writer gets is up to the machine.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
+    /// Writers move amounts between accounts, each time in one transaction, or in a batch with conditions where a
+    /// design has no transactions; the sum of all accounts is judged too.
+    #[arg(long)]
+    pub transfers: bool,
     /// Bytes of the pool. One that becomes full is replaced. [default: 64M; 2M for a design with levels]
     #[arg(long, value_name = "SIZE", value_parser = size::pool)]
     pub size: Option<u64>,
@@ -48,6 +52,9 @@ pub struct WriterConfig {
     /// Threads.
     #[arg(long)]
     pub threads: usize,
+    /// Move amounts between accounts.
+    #[arg(long)]
+    pub transfers: bool,
     /// Break the store on purpose.
     #[arg(long, value_parser = linear::broken())]
     pub twin: Option<Broken>,

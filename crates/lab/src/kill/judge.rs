@@ -6,13 +6,8 @@ use crate::calls::prove;
 use crate::linear::{BUDGET, Caller, Contents, History, Operation, Verdict, check, contents};
 use quipu::Store;
 
-/// Judges an open pool: the contents, if nothing is wrong.
-pub(super) fn judge(
-    store: &mut Store,
-    extent: Extent,
-    before: &Contents,
-    mut operations: Vec<Operation>,
-) -> Result<Contents, String> {
+/// Reads an open pool whose structures are sound.
+pub(super) fn read(store: &mut Store, extent: Extent) -> Result<Contents, String> {
     if let Some(lost) = store.recovery().lost.first() {
         return Err(format!("recovery lost {} at byte {}", lost.what, lost.offset));
     }
@@ -22,7 +17,17 @@ pub(super) fn judge(
     for (table, client) in clients.iter().enumerate() {
         found.extend(contents(client, &extent.keys_of(table))?);
     }
-    drop(clients);
+    Ok(found)
+}
+
+/// Judges an open pool: the contents, if nothing is wrong.
+pub(super) fn judge(
+    store: &mut Store,
+    extent: Extent,
+    before: &Contents,
+    mut operations: Vec<Operation>,
+) -> Result<Contents, String> {
+    let found = read(store, extent)?;
     let stamps =
         operations.iter().map(|operation| operation.returned.map_or(operation.invoked, |(end, _)| end));
     let last = stamps.max().unwrap_or_default();

@@ -10,6 +10,9 @@
 //! Writers of a design with levels have more data than the pool has room for, in three tables. They live long
 //! enough for dumps and compaction, and die within these, too.
 //!
+//! With transfers, writers move amounts between accounts by transactions, or by batches with conditions. Each
+//! account must then have what all transfers that count make of it, and the sum must be what it was.
+//!
 //! This cannot show a failure of the system or of power: the page cache outlives the process.
 //!
 //! - [`explore`]: the parent.
@@ -20,9 +23,11 @@ mod config;
 mod elsewhere;
 mod frame;
 mod judge;
+mod mover;
 mod plan;
 mod round;
 mod run;
+mod transfers;
 mod writer;
 
 pub use config::{JudgeConfig, JudgeReport, KillConfig, KillReport, WriterConfig};

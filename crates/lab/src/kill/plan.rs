@@ -3,6 +3,7 @@
 //! Writer and parent draw the same calls, so the parent knows which call was in flight: the one behind the
 //! last that was acknowledged. That is why no call here depends on what an earlier one returned.
 
+use super::transfers;
 use crate::action::{Action, Value};
 use quipu::{Client, Design, Error, Store};
 use quipu_bench::workload::mix;
@@ -50,6 +51,11 @@ impl Extent {
                 is_long: false,
             },
         }
+    }
+
+    /// That of transfers in a design.
+    pub fn of_transfers(design: Design) -> Extent {
+        Extent { keys: transfers::KEYS, ..Extent::of(design) }
     }
 
     /// The place of a key's table.

@@ -1,9 +1,10 @@
 //! [`explore`]: round after round on one pool.
 
 use super::config::{KillConfig, KillReport, WriterConfig};
-use super::judge::judge;
+use super::judge::{judge, read};
 use super::plan::{Extent, MOST_THREADS};
 use super::round;
+use super::transfers;
 use crate::linear::Contents;
 use crate::run::{At, Conviction, RunError};
 use quipu::{Design, Levels, MediumKind, Options, Store};
@@ -23,6 +24,9 @@ pub fn explore(
     progress: &mut dyn FnMut(u64),
 ) -> Result<KillReport, RunError> {
     RunError::check([("threads", config.threads as u64, 1..=MOST_THREADS as u64)])?;
+    if config.transfers {
+        transfers::check(config.design, config.twin).map_err(RunError::Create)?;
+    }
     let begun = Instant::now();
     let mut report = KillReport {
         design: config.design.to_string(),
@@ -71,11 +75,11 @@ fn rounds(
     progress: &mut dyn FnMut(u64),
     report: &mut KillReport,
 ) -> Result<(), RunError> {
-    let KillConfig { seed, threads, twin, .. } = *config;
+    let KillConfig { seed, threads, transfers, twin, .. } = *config;
     let extent = Extent::of(config.design);
     let mut contents = Contents::new();
     for number in 0..config.rounds {
-        let told = WriterConfig { pool: config.pool.clone(), seed, round: number, threads, twin };
+        let told = WriterConfig { pool: config.pool.clone(), seed, round: number, threads, transfers, twin };
         let traces = round::run(&told, extent, writer(&told))
             .map_err(RunError::system(format!("the writer of round {number}")))?;
         let refused = traces.acknowledged.iter().filter(|call| call.outcome.is_none()).count() as u64;
@@ -122,21 +126,30 @@ pub(super) fn after(
     if let Some(complaint) = traces.complaint {
         return Err(complaint);
     }
-    let extent = Extent::of(design);
-    let operations = round::operations(told, extent, &traces.acknowledged)?;
-    let in_flight: Vec<_> =
-        operations.iter().filter(|operation| operation.returned.is_none()).copied().collect();
     let opened = Store::open(&told.pool, &Options::default());
     let mut store = opened.map_err(|error| format!("the pool cannot be opened: {error}"))?;
-    let values = judge(&mut store, extent, before, operations)?;
-    let shows = |key: &u64, value: Option<u64>| value.is_some() && values.get(key).copied() == value;
-    let arrived = in_flight.iter().filter(|call| shows(&call.key, call.action.written().flatten())).count();
+    let (values, arrived) = if told.transfers {
+        let values = read(&mut store, Extent::of_transfers(design))?;
+        let arrived = transfers::judge(told, before, &traces.acknowledged, &values)?;
+        transfers::sum_up(&store)?;
+        (values, arrived)
+    } else {
+        let extent = Extent::of(design);
+        let operations = round::operations(told, extent, &traces.acknowledged)?;
+        let in_flight: Vec<_> =
+            operations.iter().filter(|operation| operation.returned.is_none()).copied().collect();
+        let values = judge(&mut store, extent, before, operations)?;
+        let shows = |key: &u64, value: Option<u64>| value.is_some() && values.get(key).copied() == value;
+        let arrived =
+            in_flight.iter().filter(|call| shows(&call.key, call.action.written().flatten())).count();
+        (values, arrived as u64)
+    };
     let level_bytes = store.stats().level_bytes;
     // The next writer finds a pool that was closed, or one that two processes in a row have dropped.
     if told.round.is_multiple_of(2) {
         store.close().map_err(|error| format!("the pool cannot be closed: {error}"))?;
     }
-    Ok(Found { values, in_flight: arrived as u64, level_bytes })
+    Ok(Found { values, in_flight: arrived, level_bytes })
 }
 
 impl KillReport {
@@ -145,8 +158,9 @@ impl KillReport {
         let KillConfig { pool, design, size, threads, seed, .. } = config;
         let size = size.unwrap_or(Extent::of(*design).size);
         let twin = config.twin.map_or(String::new(), |twin| format!(" --twin {twin}"));
+        let transfers = if config.transfers { " --transfers" } else { "" };
         let replay = format!(
-            "quipu-lab kill {} --design {design} --size {size} --rounds {} --threads {threads} --seed {seed}{twin}",
+            "quipu-lab kill {} --design {design} --size {size} --rounds {} --threads {threads} --seed {seed}{transfers}{twin}",
             pool.display(),
             round + 1
         );

@@ -2,6 +2,7 @@
 
 use super::config::WriterConfig;
 use super::frame::Acknowledgement;
+use super::mover;
 use super::plan::{Extent, Plan};
 use crate::linear::{Broken, Clock, Subject, Timing, perform};
 use quipu::internals::twin::leave_out;
@@ -21,8 +22,20 @@ pub fn write(config: &WriterConfig, out: &File) -> Result<(), Error> {
     let _left_out = leave_out(config.twin.and_then(Broken::rule));
     let store = Store::open(&config.pool, &Options::default())?;
     let (store, clock) = (&store, &Clock::default());
-    on_threads(config.threads, |thread| one_thread(config, store, clock, thread as u64, out));
+    if config.transfers {
+        mover::deposit(store, Extent::of_transfers(store.design()))?;
+        on_threads(config.threads, |thread| moves_amounts(config, store, thread as u64, out));
+    } else {
+        on_threads(config.threads, |thread| one_thread(config, store, clock, thread as u64, out));
+    }
     Ok(())
+}
+
+fn moves_amounts(config: &WriterConfig, store: &Store, thread: u64, mut out: &File) {
+    // Rules are left out thread by thread.
+    let _left_out = leave_out(config.twin.and_then(Broken::rule));
+    let acknowledge = |moved: Acknowledgement| out.write_all(&moved.to_line()).is_ok();
+    mover::move_amounts(config, store, thread, acknowledge).unwrap_or_else(|error| end(&error));
 }
 
 fn one_thread(config: &WriterConfig, store: &Store, clock: &Clock, thread: u64, mut out: &File) {

@@ -42,7 +42,7 @@ impl Broken {
     }
 
     /// The false answer of its clients.
-    pub(super) fn lie(self) -> Option<Lie> {
+    pub(crate) fn lie(self) -> Option<Lie> {
         if let Broken::Client(lie) = self { Some(lie) } else { None }
     }
 

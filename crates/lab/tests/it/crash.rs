@@ -1,6 +1,7 @@
 //! Every crash state of every design survives, and every broken twin is convicted.
 
 mod search;
+mod transfers;
 mod twins;
 
 use quipu::Design;

@@ -297,7 +297,8 @@ impl Client {
 
     /// Carries out a batch as [`write`](Client::write) does, if all of these conditions hold at that moment,
     /// and returns whether they did. With it a program changes several keys by what it has read of them, and
-    /// of others: nobody else has written one of these in between.
+    /// of others: nobody else has written one of these in between. A key that was absent is absent at that
+    /// moment, but may have come and gone.
     ///
     /// # Errors
     /// As for [`write`](Client::write).

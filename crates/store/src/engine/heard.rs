@@ -50,6 +50,8 @@ pub struct Call<'c> {
     pub table: Option<&'c str>,
     /// Keys, with the values that they are to get. A name in place of a key, where the call takes one.
     pub items: &'c [(&'c [u8], Option<&'c [u8]>)],
+    /// The tables of these keys, one for each, where they may differ from the client's; `None` for that one.
+    pub tables: &'c [Option<String>],
     /// Whether a full pool refuses it.
     pub takes_room: bool,
 }
@@ -99,7 +101,7 @@ impl Heard {
         let item = (of.unwrap_or_default().as_bytes(), None);
         let items = if of.is_some() { std::slice::from_ref(&item) } else { &[] };
         let takes_room = name == "create_table";
-        self.hear(&Call { name, table: None, items, takes_room }, work, |_| Answer::Done)
+        self.hear(&Call { name, table: None, items, tables: &[], takes_room }, work, |_| Answer::Done)
     }
 
     fn name_of(&self, id: TableId) -> Option<String> {
@@ -206,7 +208,7 @@ impl HeardSession {
     ) -> Result<T, Error> {
         let item = [(key, None)];
         let items = if key.is_empty() { &[] } else { &item[..] };
-        let call = Call { name, table: self.table.as_deref(), items, takes_room: false };
+        let call = Call { name, table: self.table.as_deref(), items, tables: &[], takes_room: false };
         self.heard.hear(&call, || work(self.inner()), answer)
     }
 
@@ -220,7 +222,28 @@ impl HeardSession {
     ) -> Result<T, Error> {
         let HeardSession { inner, heard, table } = self;
         let inner = &mut **inner.as_mut().expect("present until it drops");
-        heard.hear(&Call { name, table: table.as_deref(), items, takes_room }, || work(inner), answer)
+        heard.hear(
+            &Call { name, table: table.as_deref(), items, tables: &[], takes_room },
+            || work(inner),
+            answer,
+        )
+    }
+}
+
+impl HeardSession {
+    /// A call that carries out a batch, perhaps in several tables.
+    fn change_batch(
+        &mut self,
+        name: &'static str,
+        batch: &WriteBatch,
+        work: impl FnOnce(&mut dyn Session) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let HeardSession { inner, heard, table } = self;
+        let inner = &mut **inner.as_mut().expect("present until it drops");
+        let named = |(id, _): (Option<TableId>, _)| id.and_then(|id| heard.name_of(id));
+        let (items, tables) = (items_of(batch), batch.writes().map(named).collect::<Vec<_>>());
+        let call = Call { name, table: table.as_deref(), items: &items, tables: &tables, takes_room: true };
+        heard.hear(&call, || work(inner), done)
     }
 }
 
@@ -292,7 +315,7 @@ impl Session for HeardSession {
         let name = decide.name();
         let mut shown = Shown { decide, old: None, new: None };
         let table = self.table.as_deref();
-        let call = Call { name, table, items: &[(key, None)], takes_room: true };
+        let call = Call { name, table, items: &[(key, None)], tables: &[], takes_room: true };
         let number = self.heard.listener.begins(&call)?;
         let result = self.inner.as_mut().expect("present until it drops").modify(key, &mut shown);
         let answer = match &result {
@@ -305,7 +328,7 @@ impl Session for HeardSession {
 
     fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         let table = self.table.as_deref();
-        let call = Call { name: "get", table, items: &[(key, None)], takes_room: false };
+        let call = Call { name: "get", table, items: &[(key, None)], tables: &[], takes_room: false };
         let number = self.heard.listener.begins(&call)?;
         let result = self.inner().get_into(key, out);
         let answer = match &result {
@@ -324,7 +347,7 @@ impl Session for HeardSession {
     ) -> Result<(), Error> {
         let items: Vec<_> = keys.iter().map(|key| (*key, None)).collect();
         let table = self.table.as_deref();
-        let call = Call { name: "get_many", table, items: &items, takes_room: false };
+        let call = Call { name: "get_many", table, items: &items, tables: &[], takes_room: false };
         self.heard.hear(&call, || self.inner().get_many(keys, copy, each), done)
     }
 
@@ -384,13 +407,11 @@ impl Session for HeardSession {
     }
 
     fn write(&mut self, batch: &WriteBatch) -> Result<(), Error> {
-        let items = items_of(batch);
-        self.change(("write", true), &items, |inner| inner.write(batch), done)
+        self.change_batch("write", batch, |inner| inner.write(batch))
     }
 
     fn commit(&mut self, batch: &WriteBatch, checks: &Checks<'_>) -> Result<(), Error> {
-        let items = items_of(batch);
-        self.change(("commit", true), &items, |inner| inner.commit(batch, checks), done)
+        self.change_batch("commit", batch, |inner| inner.commit(batch, checks))
     }
 
     fn takes(&self, content: &Content<'_>) -> (u64, u64) {
@@ -418,7 +439,13 @@ impl Session for HeardSession {
     ) -> Result<Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>, Error> {
         let (first, last) = (bound(&stretch.from), bound(&stretch.to));
         let table = self.table.as_deref();
-        let call = Call { name: "range", table, items: &[(&first, None), (&last, None)], takes_room: false };
+        let call = Call {
+            name: "range",
+            table,
+            items: &[(&first, None), (&last, None)],
+            tables: &[],
+            takes_room: false,
+        };
         self.heard.hear(&call, || self.inner().range(pinned, stretch), done)
     }
 }

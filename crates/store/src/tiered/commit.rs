@@ -116,6 +116,15 @@ impl<I: InOrder> Tiers<I> {
             let last = match tables.is_empty() {
                 // Its answer tells of writes that may not be visible yet.
                 true => tiers.log.granted()?,
+                false if twin!(BatchInPieces) => {
+                    let mut last = 0;
+                    for (table, content) in &writes {
+                        let tables = tiers.encode(&guard, writer, std::iter::once((table, *content)));
+                        let purpose = (Purpose::of(content.kind), *node);
+                        last = tiers.write(&guard, (&tables, Near::default()), writer, purpose)?;
+                    }
+                    last
+                }
                 false => {
                     tiers.refuse_if_full(&tables, purpose)?;
                     tiers.snapshots.horizon(|| tiers.log.visible(), &mut writer.horizon);
