@@ -5,6 +5,7 @@ use crate::campaign::Campaign;
 use crate::evaluation::Evaluation;
 use crate::index;
 use crate::output::{self, Failure, Report};
+use crate::transfers;
 use clap::{Parser, Subcommand};
 use quipu::MediumKind;
 use quipu_bench::Config;
@@ -12,7 +13,8 @@ use quipu_bench::size;
 use quipu_bench::workload::Workload;
 use quipu_lab::bench::paper::{Benchmark, Paper, Scale};
 use quipu_lab::bench::{Keys, Overwrites, SteadyLoad};
-use quipu_rivals::engines::{Choice, Kind};
+use quipu_rivals::Load;
+use quipu_rivals::engines::Choice;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -24,6 +26,7 @@ Examples:
   quipu-rivals ycsb a e --engine rocksdb,fjall --medium file --pool /mnt/ssd/rivals --wal-dir /dev/shm/log --batch 100 --seconds 60
   quipu-rivals steady --engine xp,rocksdb,fjall --seconds 600 --records 8000000 --plot steady.svg
   quipu-rivals mix --etc --engine flatstore-h,pmemkv:process,rocksdb:process
+  quipu-rivals transfers --engine xp,rocksdb-locking,sqlite --threads 8 --seconds 5
   quipu-rivals index --index alex,masstree,btree,congee --keys uniform,osm --records 10M
   quipu-rivals paper mpkv --figure 4,contention --threads 1,2
   quipu-rivals paper xp --figure 10 --medium file --pm-dir /dev/shm --cache 256M
@@ -67,6 +70,11 @@ enum Command {
     /// Quipu's own designs do it in a pool that is as full as --utilization says; nobody limits the space of
     /// the others.
     Mix(Mix),
+    /// Move amounts between accounts: two reads and two writes, by calls of their own and by transactions.
+    ///
+    /// Each thread has accounts of its own in the first two rows. In the third, all threads meet at a few.
+    /// Needs engines with transactions.
+    Transfers(transfers::Args),
     /// Measure indexes alone, ours and others, on sets of keys.
     ///
     /// The same as `quipu-lab bench index`, in one process for all. Bytes of a key are those that the
@@ -320,7 +328,7 @@ struct Place {
 }
 
 #[derive(clap::Args)]
-struct Settings {
+pub struct Settings {
     /// Engines, separated by commas, each with its durability level (see `engines`), or all but pmemkv:power,
     /// which needs a run of its own.
     #[arg(long, value_name = "NAME[:LEVEL]", value_delimiter = ',', default_value = USUAL)]
@@ -338,7 +346,7 @@ struct Settings {
     ops: Option<u64>,
     /// Measure the limits of the medium too, and give every result as a share of one.
     #[arg(long)]
-    roofline: bool,
+    pub roofline: bool,
     /// Print one JSON object a line, one for each phase, with what acknowledged writes survive.
     #[arg(long)]
     json: bool,
@@ -365,6 +373,7 @@ impl Line {
             Command::Ycsb(ycsb) => ycsb.run(),
             Command::Steady(steady) => steady.run(),
             Command::Mix(mix) => mix.run(),
+            Command::Transfers(args) => args.run(),
             Command::Index(args) => args.run(),
             Command::Paper(evaluated) => evaluated.run(),
             Command::Compare(compare) => compare.campaign()?.run(),
@@ -395,7 +404,8 @@ impl Settings {
         Ok(choices)
     }
 
-    fn config(&self, sizes: Config) -> Result<Config, Failure> {
+    /// The settings of a benchmark with such sizes.
+    pub fn config(&self, sizes: Config) -> Result<Config, Failure> {
         self.place.config(Config {
             threads: self.threads,
             records: self.records,
@@ -405,7 +415,8 @@ impl Settings {
         })
     }
 
-    fn measure(&self, heading: &str, benchmarks: &[Benchmark], config: &Config) -> Result<(), Failure> {
+    /// Measures the chosen engines and prints the results.
+    pub fn measure(&self, heading: &str, loads: &[impl Load], config: &Config) -> Result<(), Failure> {
         let choices = self.choices()?;
         again::with_environment(&choices, self.place.medium)?;
         let place = self.place.of(config, &choices)?;
@@ -417,7 +428,7 @@ impl Settings {
         let cache =
             self.place.cache.map_or(String::new(), |cache| format!(", caches of {}", size::human(cache)));
         let heading = format!("{heading}, {threads}, medium {medium}{logged}{pools}{cache}, seed {seed}.");
-        Report::new(heading, self.json, self.plot.clone()).run(&choices, benchmarks, (config, &place))
+        Report::new(heading, self.json, self.plot.clone()).run(&choices, loads, (config, &place))
     }
 }
 
@@ -463,7 +474,7 @@ impl Place {
     /// The folder of the write-ahead log, if it is to have one.
     fn log(&self, choices: &[Choice]) -> Result<Option<PathBuf>, Failure> {
         let Some(log) = &self.wal_dir else { return Ok(None) };
-        if choices.iter().all(|choice| choice.kind != Kind::RocksDb) {
+        if !choices.iter().any(|choice| choice.kind.is_rocksdb()) {
             return Err(Failure::Usage("--wal-dir is for rocksdb, which is not among the engines".into()));
         }
         if log.exists() {

@@ -3,13 +3,15 @@
 //! Our own designs go through the same door as in `quipu bench`, on a pool in the place where the others have
 //! their folders, so that the file system and its medium are the same.
 
-use crate::engines::{Choice, Fjall, Handle, Kind, Pmemkv, Redb, Rival, RocksDb, Setup};
+use crate::engines::{
+    Choice, Fjall, FjallOptimistic, Handle, Kind, Pmemkv, Redb, Rival, RocksDb, Setup, Sqlite,
+};
 use crate::level::Survival;
+use crate::load::Load;
 use crate::place::Place;
 use quipu::{Design, Durability, MediumKind, Statement};
 use quipu_bench::settings;
 use quipu_bench::{BenchError, Config, Progress, Roofline, Row, Sink};
-use quipu_lab::bench::paper::Benchmark;
 use quipu_medium::Region;
 use std::fs;
 use std::path::Path;
@@ -30,7 +32,7 @@ pub fn survival(choice: &Choice, config: &Config, place: &Place) -> Result<Survi
             Some(pool) => Survival::from(&statement_at(pool, None)?),
             None => Survival::from(&statement),
         },
-        (Kind::RocksDb, Some(log)) => choice.level.on(statement_at(log, None)?.medium),
+        (kind, Some(log)) if kind.is_rocksdb() => choice.level.on(statement_at(log, None)?.medium),
         _ => choice.level.on(config.medium),
     })
 }
@@ -42,32 +44,32 @@ fn statement_at(path: &Path, medium: Option<MediumKind>) -> Result<Statement, Be
     Ok(statement)
 }
 
-/// Runs `benchmark` on each of `choices`, in `place`, which must not exist.
+/// Runs `load` on each of `choices`, in `place`, which must not exist.
 ///
 /// # Errors
 /// The first error of any engine; the rows before it have been handed over.
 pub fn run(
     choices: &[Choice],
-    benchmark: &Benchmark,
+    load: &impl Load,
     config: &Config,
     place: &Place,
     progress: &dyn Progress,
     sink: &mut dyn FnMut(&Choice, Row),
 ) -> Result<(), BenchError> {
-    let config = match benchmark {
-        Benchmark::Ycsb(workload) => config.of_workload(workload),
-        _ => config.clone(),
-    };
-    let config = Config { pool: Some(place.path().to_owned()), ..config };
-    let mut rivals = Rivals { benchmark, config: &config, roofline: None, progress };
+    let config = Config { pool: Some(place.path().to_owned()), ..load.config(config) };
+    let mut rivals = Rivals { load, config: &config, roofline: None, progress };
     for choice in choices {
         let setup = choice.setup(&config, place.clone());
         let sink: Sink<'_> = &mut |row| sink(choice, row);
         match choice.kind {
-            Kind::Quipu(design) => ours(design, benchmark, &of_ours(&config, place)?, progress, sink)?,
-            Kind::RocksDb => rivals.measure::<RocksDb>(setup, sink)?,
+            Kind::Quipu(design) => ours(design, load, &of_ours(&config, place)?, progress, sink)?,
+            Kind::RocksDb | Kind::RocksDbOptimistic | Kind::RocksDbLocking => {
+                rivals.measure::<RocksDb>(setup, sink)?;
+            }
             Kind::Redb => rivals.measure::<Redb>(setup, sink)?,
             Kind::Fjall => rivals.measure::<Fjall>(setup, sink)?,
+            Kind::FjallOptimistic => rivals.measure::<FjallOptimistic>(setup, sink)?,
+            Kind::Sqlite => rivals.measure::<Sqlite>(setup, sink)?,
             Kind::Pmemkv => rivals.measure::<Pmemkv>(setup, sink)?,
         }
     }
@@ -88,7 +90,7 @@ fn of_ours(config: &Config, place: &Place) -> Result<Config, BenchError> {
 
 fn ours(
     design: Design,
-    benchmark: &Benchmark,
+    load: &impl Load,
     config: &Config,
     progress: &dyn Progress,
     sink: Sink<'_>,
@@ -96,23 +98,23 @@ fn ours(
     // Of several designs with settings, each has its own.
     let settings = settings::of_design(&config.settings, design);
     let config = Config { designs: vec![design], settings, ..config.clone() };
-    benchmark.run(&config, progress, sink)
+    load.run(&config, progress, sink)
 }
 
 /// The common state of the engines that are not ours.
-struct Rivals<'a> {
-    benchmark: &'a Benchmark,
+struct Rivals<'a, L> {
+    load: &'a L,
     config: &'a Config,
     roofline: Option<Roofline>,
     progress: &'a dyn Progress,
 }
 
-impl Rivals<'_> {
+impl<L: Load> Rivals<'_, L> {
     fn measure<H: Handle>(&mut self, setup: Setup, sink: Sink<'_>) -> Result<(), BenchError> {
         let engine = Rival::<H>::new(setup);
         if self.config.roofline && self.roofline.is_none() {
             self.roofline = Some(Roofline::new(self.config)?);
         }
-        self.benchmark.run_on(self.config, &engine, self.roofline.as_mut(), self.progress, sink)
+        self.load.run_on(self.config, &engine, self.roofline.as_mut(), self.progress, sink)
     }
 }

@@ -10,12 +10,14 @@ mod evaluation;
 mod index;
 mod markdown;
 mod output;
+mod transfers;
 
 use clap::Parser;
 use quipu_bench::alloc::Counting;
 use std::process::ExitCode;
 
-/// Counts the allocations of the engines in Rust; those of RocksDB are seen as resident memory.
+/// Counts the allocations of the engines in Rust; those of libraries in C and C++ are seen as resident
+/// memory.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 

@@ -1,9 +1,8 @@
 //! Results for people and for programs, each with what its acknowledged writes survive.
 
 use quipu_bench::{BenchError, Config, Progress, Row, plot, table};
-use quipu_lab::bench::paper::Benchmark;
 use quipu_rivals::engines::Choice;
-use quipu_rivals::{Place, Survival, compare};
+use quipu_rivals::{Load, Place, Survival, compare};
 use serde::Serialize;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -79,22 +78,22 @@ impl Report {
         Report { heading, json, picture, rows: Vec::new() }
     }
 
-    /// Runs the benchmarks on all engines and writes the results, also if one of them fails on the way.
+    /// Runs the loads on all engines and writes the results, also if one of them fails on the way.
     pub fn run(
         mut self,
         choices: &[Choice],
-        benchmarks: &[Benchmark],
+        loads: &[impl Load],
         (config, place): (&Config, &Place),
     ) -> Result<(), Failure> {
         choices.iter().try_for_each(|choice| choice.kind.present())?;
-        benchmarks.iter().try_for_each(|benchmark| can_all(choices, benchmark))?;
+        loads.iter().try_for_each(|load| can_all(choices, load))?;
         let mut survivals = Vec::new();
         for choice in choices {
             survivals.push(compare::survival(choice, config, place)?);
         }
         let mut refused = None;
-        let result = benchmarks.iter().try_for_each(|benchmark| {
-            compare::run(choices, benchmark, config, place, &Stages, &mut |choice, row| {
+        let result = loads.iter().try_for_each(|load| {
+            compare::run(choices, load, config, place, &Stages, &mut |choice, row| {
                 let survival = choices.iter().position(|other| other == choice).map(|at| survivals[at]);
                 if let (true, Some(survival)) = (self.json, survival) {
                     let compared = Compared { row: &row, setting: choice.setting(), survival };
@@ -130,22 +129,18 @@ impl Report {
     }
 }
 
-/// Refuses a benchmark that scans where not all keep their keys in order, before anything runs.
-pub fn can_all(choices: &[Choice], benchmark: &Benchmark) -> Result<(), Failure> {
-    let without = choices.iter().find(|choice| benchmark.needs_order() && !choice.kind.is_ordered());
-    without.map_or(Ok(()), |choice| {
-        Err(Failure::Usage(format!(
-            "{choice} keeps no order of keys, and so cannot scan; leave it or the scans out"
-        )))
-    })
+/// Refuses a load that not all engines can take, before anything runs.
+pub fn can_all(choices: &[Choice], load: &impl Load) -> Result<(), Failure> {
+    let refused = choices.iter().find_map(|choice| Some((choice, load.refusal(choice)?)));
+    refused.map_or(Ok(()), |(choice, reason)| Err(Failure::Usage(format!("{choice} {reason}"))))
 }
 
 /// Prints every engine with its levels.
 pub fn engines() -> Result<(), Failure> {
     for choice in Choice::all() {
-        print(&format!("{:<16}  {}\n", choice.to_string(), choice.setting()))?;
+        print(&format!("{:<26}  {}\n", choice.to_string(), choice.setting()))?;
         if let Err(missing) = choice.kind.present() {
-            print(&format!("{:<16}  not here: {missing}\n", ""))?;
+            print(&format!("{:<26}  not here: {missing}\n", ""))?;
         }
     }
     Ok(())

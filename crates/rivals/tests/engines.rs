@@ -12,8 +12,10 @@ use quipu_lab::bench::paper::Benchmark;
 use quipu_lab::bench::{Keys, Overwrites};
 use quipu_rivals::compare;
 use quipu_rivals::engines::pmemkv::environment;
-use quipu_rivals::engines::{Choice, Fjall, Kind, Pmemkv, Redb, Rival, RocksDb, Setup};
-use quipu_rivals::{Level, Place};
+use quipu_rivals::engines::{
+    Choice, Fjall, FjallOptimistic, Kind, Pmemkv, Redb, Rival, RocksDb, Setup, Sqlite,
+};
+use quipu_rivals::{Level, Place, Transfers};
 use skip::is_here;
 use std::path::Path;
 use std::process::Command;
@@ -50,6 +52,10 @@ fn does_at<E: Engine>(choices: &[Choice], make: impl Fn(Setup) -> E) {
         assert_eq!(engine.name(), choice.to_string());
         let opened = engine.create(10).unwrap();
         operations(&opened);
+        assert_eq!(opened.has_transactions(), choice.kind.has_transactions());
+        if opened.has_transactions() {
+            no_transfer_is_lost(&opened);
+        }
         assert!(opened.pool_bytes() > 0);
         assert!(engine.create(10).is_err(), "a place that is taken is not used again");
         drop(opened);
@@ -130,6 +136,38 @@ fn scans(client: &mut impl EngineClient) {
     assert!(scan(b"m", 5).is_empty() && scan(b"", 0).is_empty());
 }
 
+/// Two threads move ones from the same account to the same other, at every turn from what they have read.
+fn no_transfer_is_lost(opened: &impl OpenEngine) {
+    const EACH: u64 = 40;
+    let add = |value: &mut [u8], by: u64| {
+        let old = u64::from_le_bytes((&*value).try_into().unwrap());
+        value.copy_from_slice(&old.wrapping_add(by).to_le_bytes());
+    };
+    let mut client = opened.client();
+    for key in [b"debit".as_slice(), b"credit"] {
+        client.put(key, &1000u64.to_le_bytes()).unwrap();
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut client = opened.client();
+                let mut change = |from: &mut [u8], to: &mut [u8]| {
+                    add(from, u64::MAX);
+                    add(to, 1);
+                };
+                for _ in 0..EACH {
+                    assert!(client.transfer(b"debit", b"credit", &mut change).unwrap() >= 1);
+                }
+            });
+        }
+    });
+    let mut value = Vec::new();
+    for (key, expected) in [(b"debit".as_slice(), 1000 - 2 * EACH), (b"credit", 1000 + 2 * EACH)] {
+        assert!(client.get_into(key, &mut value).unwrap());
+        assert_eq!(value, expected.to_le_bytes());
+    }
+}
+
 /// The runner's own checks: every value read, counts, what was deleted.
 fn runs_every_benchmark(kind: Kind) {
     // Syncs are slow on a disk, and the runner does not care about the level.
@@ -176,10 +214,39 @@ fn runs_at(chosen: &[Choice]) {
     }
 }
 
+/// The sum at the end is the runner's own check.
+fn transfers(kind: Kind) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("place");
+    let weak = |choice: &Choice| choice.level != Level::Power;
+    let chosen: Vec<Choice> = choices(kind).into_iter().filter(weak).collect();
+    let config = Config { seconds: Some(1), roofline: false, ..tiny() };
+    let mut rows = Vec::new();
+    let sink = &mut |_: &Choice, row: quipu_bench::Row| rows.push(row);
+    compare::run(&chosen, &Transfers { few: 3 }, &config, &Place::new(&path), &Silent, sink).unwrap();
+    assert!(!path.exists());
+    let phases = ["four_calls", "transaction", "few_accounts"];
+    assert_eq!(rows.len(), chosen.len() * phases.len());
+    for (number, row) in rows.iter().enumerate() {
+        assert_eq!(row.phase, phases[number % phases.len()]);
+        assert!(row.mops.unwrap() > 0.0);
+        assert_eq!(row.tries_per_op.is_some_and(|tries| tries >= 1.0), row.phase != "four_calls");
+        assert_eq!(row.least_share.is_some(), row.phase == "few_accounts");
+    }
+}
+
 #[test]
 fn redb() {
     does_what_it_should(Kind::Redb, Rival::<Redb>::new);
     runs_every_benchmark(Kind::Redb);
+    transfers(Kind::Redb);
+}
+
+#[test]
+fn sqlite() {
+    does_what_it_should(Kind::Sqlite, Rival::<Sqlite>::new);
+    runs_every_benchmark(Kind::Sqlite);
+    transfers(Kind::Sqlite);
 }
 
 #[test]
@@ -189,11 +256,42 @@ fn fjall() {
 }
 
 #[test]
+fn fjall_with_transactions() {
+    does_what_it_should(Kind::FjallOptimistic, Rival::<FjallOptimistic>::new);
+    runs_every_benchmark(Kind::FjallOptimistic);
+    transfers(Kind::FjallOptimistic);
+}
+
+#[test]
 fn rocksdb() {
     if is_here(Kind::RocksDb) {
         does_what_it_should(Kind::RocksDb, Rival::<RocksDb>::new);
         runs_every_benchmark(Kind::RocksDb);
     }
+}
+
+#[test]
+fn rocksdb_with_transactions() {
+    for kind in [Kind::RocksDbOptimistic, Kind::RocksDbLocking] {
+        if is_here(kind) {
+            does_what_it_should(kind, Rival::<RocksDb>::new);
+            runs_every_benchmark(kind);
+            transfers(kind);
+        }
+    }
+}
+
+#[test]
+fn rocksdb_without_transactions_refuses_them() {
+    if !is_here(Kind::RocksDb) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let choice: Choice = "rocksdb:memory".parse().unwrap();
+    let setup = choice.setup(&tiny(), Place::new(&folder.path().join("place")));
+    let opened = Rival::<RocksDb>::new(setup).create(10).unwrap();
+    let refused = opened.client().transfer(b"llama", b"alpaca", &mut |_, _| ());
+    assert!(refused.unwrap_err().to_string().contains("without transactions"));
 }
 
 #[test]

@@ -89,6 +89,38 @@ fn a_load_lasts_for_its_time_on_ours_and_on_others() {
 }
 
 #[test]
+fn amounts_move_in_engines_with_transactions() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut line = vec!["transfers", "--medium", "file", "--records", "300", "--threads", "2", "--json"];
+    line.extend(["--seconds", "1", "--few", "3", "--engine"]);
+    let engines = ["xp", "redb:memory", "fjall-optimistic:process", "sqlite:process"];
+    let output = program(folder.path(), &[&line[..], &[&engines.join(",")]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |row: &serde_json::Value| format!("{} {}", row["design"], row["phase"]);
+    let expected = engines.iter().flat_map(|engine| {
+        ["four_calls", "transaction", "few_accounts"].map(|phase| format!("{engine:?} {phase:?}"))
+    });
+    assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    for row in rows.iter().filter(|row| row["phase"] == "few_accounts") {
+        assert!(row["tries_per_op"].as_f64() >= Some(1.0) && row["least_share"].is_f64(), "{row}");
+    }
+
+    for (more, why) in [
+        (["quipu"].as_slice(), "quipu has no transactions"),
+        (&["redb:memory,fjall"], "fjall:process has no transactions"),
+        (&["redb:memory", "--roofline"], "--roofline"),
+    ] {
+        let output = program(folder.path(), &[&line[..], more].concat());
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), true));
+        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+    let help = text(&program(folder.path(), &["transfers", "--help"]).stdout);
+    assert!(help.contains("[default: xp,") || help.contains("xp,rocksdb-optimistic:process"), "{help}");
+}
+
+#[test]
 fn other_indexes_stand_beside_ours() {
     let folder = tempfile::tempdir().unwrap();
     let measure = |line: &[&str]| program(folder.path(), &[&["index", "--records", "2k"][..], line].concat());

@@ -1,6 +1,6 @@
 //! A choice: an engine and, of an engine that has several, a durability level.
 
-use super::{Fjall, Handle, Pmemkv, Redb, RocksDb, pmemkv, rocksdb};
+use super::{Fjall, FjallOptimistic, Handle, Pmemkv, Redb, RocksDb, Sqlite, pmemkv, rocksdb};
 use crate::level::Level;
 use crate::place::Place;
 use quipu::{Design, MediumKind};
@@ -18,10 +18,18 @@ pub enum Kind {
     Quipu(Design),
     /// RocksDB, as the system has it.
     RocksDb,
+    /// RocksDB with transactions that are checked when they commit.
+    RocksDbOptimistic,
+    /// RocksDB with transactions that lock their keys.
+    RocksDbLocking,
     /// redb.
     Redb,
     /// fjall.
     Fjall,
+    /// fjall with transactions that are checked when they commit.
+    FjallOptimistic,
+    /// SQLite.
+    Sqlite,
     /// pmemkv, as the system has it.
     Pmemkv,
 }
@@ -40,6 +48,8 @@ pub struct Choice {
 pub struct Setup {
     /// Its name in results.
     pub name: String,
+    /// The engine.
+    pub kind: Kind,
     /// Where its files are.
     pub place: Place,
     /// The promise of its acknowledgements.
@@ -58,15 +68,28 @@ pub struct Setup {
 
 impl Kind {
     /// The engines that are not ours.
-    pub const RIVALS: [Kind; 4] = [Kind::RocksDb, Kind::Redb, Kind::Fjall, Kind::Pmemkv];
+    pub const RIVALS: [Kind; 8] = [
+        Kind::RocksDb,
+        Kind::RocksDbOptimistic,
+        Kind::RocksDbLocking,
+        Kind::Redb,
+        Kind::Fjall,
+        Kind::FjallOptimistic,
+        Kind::Sqlite,
+        Kind::Pmemkv,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Quipu(design) => design.name(),
             Kind::RocksDb => "rocksdb",
+            Kind::RocksDbOptimistic => "rocksdb-optimistic",
+            Kind::RocksDbLocking => "rocksdb-locking",
             Kind::Redb => "redb",
             Kind::Fjall => "fjall",
+            Kind::FjallOptimistic => "fjall-optimistic",
+            Kind::Sqlite => "sqlite",
             Kind::Pmemkv => "pmemkv",
         }
     }
@@ -75,36 +98,66 @@ impl Kind {
     pub fn is_ordered(self) -> bool {
         match self {
             Kind::Quipu(design) => design.can().ordered,
-            Kind::RocksDb => RocksDb::ORDERED,
+            Kind::RocksDb | Kind::RocksDbOptimistic | Kind::RocksDbLocking => RocksDb::ORDERED,
             Kind::Redb => Redb::ORDERED,
             Kind::Fjall => Fjall::ORDERED,
+            Kind::FjallOptimistic => FjallOptimistic::ORDERED,
+            Kind::Sqlite => Sqlite::ORDERED,
             Kind::Pmemkv => Pmemkv::ORDERED,
         }
+    }
+
+    /// Whether it has transactions.
+    pub fn has_transactions(self) -> bool {
+        match self {
+            Kind::Quipu(design) => design.can().transactions,
+            Kind::RocksDbOptimistic | Kind::RocksDbLocking => true,
+            Kind::Redb | Kind::FjallOptimistic | Kind::Sqlite => true,
+            Kind::RocksDb | Kind::Fjall | Kind::Pmemkv => false,
+        }
+    }
+
+    /// Whether it is RocksDB, with transactions or without.
+    pub fn is_rocksdb(self) -> bool {
+        matches!(self, Kind::RocksDb | Kind::RocksDbOptimistic | Kind::RocksDbLocking)
     }
 
     /// How it is set for a level; nothing if it has no such setting.
     pub fn setting(self, level: Level) -> Option<&'static str> {
         Some(match (self, level) {
             (Kind::Quipu(_), Level::Process) => "durability process: no system call on the write path",
-            (Kind::RocksDb, Level::Memory) => "write-ahead log off: lost until the next flush of a memtable",
-            (Kind::RocksDb, Level::Process) => "write-ahead log on, not synced: a write(2) for every put",
-            (Kind::RocksDb, Level::Power) => {
+            (kind, Level::Memory) if kind.is_rocksdb() => {
+                "write-ahead log off: lost until the next flush of a memtable"
+            }
+            (kind, Level::Process) if kind.is_rocksdb() => {
+                "write-ahead log on, not synced: a write(2) for every put"
+            }
+            (kind, Level::Power) if kind.is_rocksdb() => {
                 "write-ahead log on, sync=true: an fdatasync for every group of puts"
             }
             (Kind::Redb, Level::Memory) => "Durability::None: lost until a commit with Durability::Immediate",
             (Kind::Redb, Level::Power) => "Durability::Immediate: a commit with a sync for every put",
-            (Kind::Fjall, Level::Memory) => "manual journal persist: lost while in a buffer of the process",
-            (Kind::Fjall, Level::Process) => "PersistMode::Buffer: a write(2) for every put",
-            (Kind::Fjall, Level::Power) => "PersistMode::SyncAll after every put",
+            (Kind::Fjall | Kind::FjallOptimistic, Level::Memory) => {
+                "manual journal persist: lost while in a buffer of the process"
+            }
+            (Kind::Fjall | Kind::FjallOptimistic, Level::Process) => {
+                "PersistMode::Buffer: a write(2) for every put"
+            }
+            (Kind::Fjall | Kind::FjallOptimistic, Level::Power) => "PersistMode::SyncAll after every put",
+            (Kind::Sqlite, Level::Memory) => {
+                "WAL, synchronous=OFF: a write(2) for every put, which a crash of the process survives; no sync at all"
+            }
+            (Kind::Sqlite, Level::Process) => {
+                "WAL, synchronous=NORMAL: a write(2) for every put, syncs at checkpoints"
+            }
+            (Kind::Sqlite, Level::Power) => "WAL, synchronous=FULL: an fdatasync for every put",
             (Kind::Pmemkv, Level::Process) => {
                 "PMEM_IS_PMEM_FORCE=1: no system call on the write path; on file, PMEM_NO_FLUSH=1 too"
             }
             (Kind::Pmemkv, Level::Power) => {
                 "libpmem as it finds the file: an msync for every step of a put, but on DAX"
             }
-            (Kind::Quipu(_), Level::Memory | Level::Power)
-            | (Kind::Redb, Level::Process)
-            | (Kind::Pmemkv, Level::Memory) => return None,
+            _ => return None,
         })
     }
 
@@ -114,9 +167,9 @@ impl Kind {
     /// [`BenchError::Store`] with what to install or to run.
     pub fn present(self) -> Result<(), BenchError> {
         match self {
-            Kind::RocksDb => rocksdb::present().map_err(BenchError::refused(self.name(), "load")),
+            kind if kind.is_rocksdb() => rocksdb::present().map_err(BenchError::refused(self.name(), "load")),
             Kind::Pmemkv => pmemkv::present().map_err(BenchError::refused(self.name(), "load")),
-            Kind::Quipu(_) | Kind::Redb | Kind::Fjall => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -161,6 +214,7 @@ impl Choice {
         let cache = place.cache().or(config.pool_size).unwrap_or(all);
         Setup {
             name: self.to_string(),
+            kind: self.kind,
             place,
             level: self.level,
             medium: config.medium,
@@ -211,6 +265,7 @@ mod tests {
         let level = |name: &str| name.parse::<Choice>().map(|choice| choice.level);
         assert_eq!(level("rocksdb"), Ok(Level::Process));
         assert_eq!(level("redb"), Ok(Level::Power));
+        assert_eq!(level("sqlite"), Ok(Level::Process));
         assert!(level("redb:process").unwrap_err().contains("redb:memory, redb:power"));
         assert!(level("leveldb").is_err());
     }

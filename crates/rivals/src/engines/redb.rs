@@ -5,7 +5,9 @@
 
 use super::{Handle, Setup};
 use crate::level::Level;
-use ::redb::{Database, Durability, Error, ReadableDatabase, ReadableTableMetadata, TableDefinition};
+use ::redb::{
+    Database, Durability, Error, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
+};
 use quipu_bench::EngineClient;
 use std::path::Path;
 use std::sync::Arc;
@@ -100,6 +102,29 @@ impl EngineClient for Redb {
             found += 1;
         }
         Ok(found)
+    }
+
+    /// Writers take turns, so that it is done at the first try.
+    fn transfer(
+        &mut self,
+        from: &[u8],
+        to: &[u8],
+        change: &mut dyn FnMut(&mut [u8], &mut [u8]),
+    ) -> Result<u64, Error> {
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_durability(self.durability)?;
+        let mut table = transaction.open_table(TABLE)?;
+        let value = |key: &[u8]| {
+            let found = table.get(key)?;
+            Ok::<_, Error>(found.map(|value| value.value().to_vec()).unwrap_or_default())
+        };
+        let (mut left, mut right) = (value(from)?, value(to)?);
+        change(&mut left, &mut right);
+        table.insert(from, left.as_slice())?;
+        table.insert(to, right.as_slice())?;
+        drop(table);
+        transaction.commit()?;
+        Ok(1)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), Error> {

@@ -76,4 +76,8 @@ impl<H: Handle> OpenEngine for Opened<H> {
     fn is_ordered(&self) -> bool {
         H::ORDERED
     }
+
+    fn has_transactions(&self) -> bool {
+        self.setup.kind.has_transactions()
+    }
 }

@@ -4,9 +4,9 @@
 //! once it is open). Every error string and every value that the library hands out is freed here, on all
 //! paths.
 
+use super::form::{Form, Opened};
 use super::functions::{
-    ColumnFamily, Cursor, Db, DbOptions, Functions, PinnableSlice, ReadOptions, WriteBatch, WriteOptions,
-    load,
+    Cursor, Db, DbOptions, Functions, PinnableSlice, ReadOptions, WriteBatch, WriteOptions, load,
 };
 use crate::engines::Setup;
 use crate::level::Level;
@@ -40,8 +40,7 @@ pub fn present() -> Result<(), Error> {
 /// An open database.
 pub struct Database {
     functions: &'static Functions,
-    db: *mut Db,
-    family: *mut ColumnFamily,
+    opened: Opened,
     write: *mut WriteOptions,
     read: *mut ReadOptions,
 }
@@ -98,21 +97,7 @@ impl Database {
         let path = c_path(path)?;
         let options = Options::new(functions, setup);
         setup.place.log().map_or(Ok(()), |folder| options.log_in(folder))?;
-        let (mut family, mut error) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: one name, one set of options and room for one handle, as the count says; all outlive the
-        // call.
-        let db = unsafe {
-            (functions.open_column_families)(
-                options.1,
-                path.as_ptr(),
-                1,
-                &c"default".as_ptr(),
-                &options.1.cast_const(),
-                &mut family,
-                &mut error,
-            )
-        };
-        check(functions, error)?;
+        let opened = Form::from(setup.kind).open(functions, &path, options.1)?;
         // SAFETY: the options have just been made, and no one else knows them.
         let (write, read) = unsafe {
             let write = (functions.writeoptions_create)();
@@ -120,7 +105,32 @@ impl Database {
             (functions.writeoptions_set_sync)(write, u8::from(setup.level == Level::Power));
             (write, (functions.readoptions_create)())
         };
-        Ok(Database { functions, db, family, write, read })
+        Ok(Database { functions, opened, write, read })
+    }
+
+    /// The form in which it was opened.
+    pub fn form(&self) -> Form {
+        self.opened.form
+    }
+
+    /// The functions of the library.
+    pub fn functions(&self) -> &'static Functions {
+        self.functions
+    }
+
+    /// The handle that begins transactions, good as long as `self` lives.
+    pub fn owner(&self) -> *mut Db {
+        self.opened.owner
+    }
+
+    /// How all is written, good as long as `self` lives.
+    pub fn write_options(&self) -> *const WriteOptions {
+        self.write
+    }
+
+    /// How all is read, good as long as `self` lives.
+    pub fn read_options(&self) -> *const ReadOptions {
+        self.read
     }
 
     /// Puts a value.
@@ -129,8 +139,8 @@ impl Database {
         let (key_bytes, value_bytes) = (key.as_ptr().cast(), value.as_ptr().cast());
         // SAFETY: the database is open as long as `self` lives, and the slices are copied during the call.
         unsafe {
-            let put = self.functions.put;
-            put(self.db, self.write, key_bytes, key.len(), value_bytes, value.len(), &mut error);
+            let put = self.form().of(self.functions.put, self.functions.transactiondb_put);
+            put(self.opened.db, self.write, key_bytes, key.len(), value_bytes, value.len(), &mut error);
         }
         check(self.functions, error)
     }
@@ -148,8 +158,9 @@ impl Database {
             }
         }
         let mut error = ptr::null_mut();
+        let write = self.form().of(self.functions.write, self.functions.transactiondb_write);
         // SAFETY: as in `put`.
-        unsafe { (self.functions.write)(self.db, self.write, batch.1, &mut error) }
+        unsafe { write(self.opened.db, self.write, batch.1, &mut error) }
         check(self.functions, error)
     }
 
@@ -175,29 +186,34 @@ impl Database {
     /// Deletes a key, whether it is there or not.
     pub fn delete(&self, key: &[u8]) -> Result<(), Error> {
         let mut error = ptr::null_mut();
+        let delete = self.form().of(self.functions.delete, self.functions.transactiondb_delete);
         // SAFETY: as in `put`.
-        unsafe { (self.functions.delete)(self.db, self.write, key.as_ptr().cast(), key.len(), &mut error) }
+        unsafe { delete(self.opened.db, self.write, key.as_ptr().cast(), key.len(), &mut error) }
         check(self.functions, error)
     }
 
     /// Reads a value in place, and gives what `read` makes of it.
     pub fn get<T>(&self, key: &[u8], read: impl FnOnce(Option<&[u8]>) -> T) -> Result<T, Error> {
         let mut error = ptr::null_mut();
+        let get = self.form().of(self.functions.get_pinned, self.functions.transactiondb_get_pinned);
         // SAFETY: as in `put`.
-        let found = unsafe {
-            (self.functions.get_pinned)(self.db, self.read, key.as_ptr().cast(), key.len(), &mut error)
-        };
-        let found = Pinned { functions: self.functions, slice: found };
+        let found = unsafe { get(self.opened.db, self.read, key.as_ptr().cast(), key.len(), &mut error) };
+        let found = Pinned::new(self.functions, found);
         check(self.functions, error)?;
         Ok(read(found.bytes()))
     }
 
-    /// Reads many keys in batches, and calls `each` with the position and value of every one.
+    /// Reads many keys in batches, and calls `each` with the position and value of every one. Of a locking
+    /// database one after another, since the C interface has no batch that lends values.
     pub fn get_many(
         &self,
         keys: &[Vec<u8>],
         mut each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
+        if self.form() == Form::Locking {
+            let mut keys = keys.iter().enumerate();
+            return keys.try_for_each(|(position, key)| self.get(key, |value| each(position, value)));
+        }
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
             let mut names = [ptr::null::<c_char>(); BATCH];
             let mut lengths = [0; BATCH];
@@ -209,9 +225,9 @@ impl Database {
             // SAFETY: as in `put`; every array has room for the count, which is at most `BATCH`.
             unsafe {
                 (self.functions.batched_multi_get_cf)(
-                    self.db,
+                    self.opened.db,
                     self.read,
-                    self.family,
+                    self.opened.family,
                     keys.len(),
                     names.as_ptr(),
                     lengths.as_ptr(),
@@ -220,7 +236,7 @@ impl Database {
                     false,
                 );
             }
-            let found = slices.map(|slice| Pinned { functions: self.functions, slice });
+            let found = slices.map(|slice| Pinned::new(self.functions, slice));
             // All are looked at before the first is returned, since each is to be freed.
             errors.map(|error| check(self.functions, error)).into_iter().collect::<Result<(), Error>>()?;
             for (position, value) in found.iter().take(keys.len()).enumerate() {
@@ -233,10 +249,9 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // SAFETY: all were made by `create` and are destroyed once, the family before its database.
+        // SAFETY: all were made by `create` and are destroyed once.
         unsafe {
-            (self.functions.column_family_handle_destroy)(self.family);
-            (self.functions.close)(self.db);
+            self.opened.close(self.functions);
             (self.functions.writeoptions_destroy)(self.write);
             (self.functions.readoptions_destroy)(self.read);
         }
@@ -268,10 +283,12 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn from(database: &'a Database, from: &[u8]) -> Scan<'a> {
+        let Functions { create_iterator, transactiondb_create_iterator, iter_seek, .. } = database.functions;
+        let create = database.form().of(create_iterator, transactiondb_create_iterator);
         // SAFETY: the database is open as long as it is borrowed, and the slice is copied during the call.
         unsafe {
-            let cursor = (database.functions.create_iterator)(database.db, database.read);
-            (database.functions.iter_seek)(cursor, from.as_ptr().cast(), from.len());
+            let cursor = create(database.opened.db, database.read);
+            iter_seek(cursor, from.as_ptr().cast(), from.len());
             Scan { database, cursor }
         }
     }
@@ -313,13 +330,19 @@ impl Drop for Scan<'_> {
 }
 
 /// A value lent by the database, or none.
-struct Pinned {
+pub struct Pinned {
     functions: &'static Functions,
     slice: *mut PinnableSlice,
 }
 
 impl Pinned {
-    fn bytes(&self) -> Option<&[u8]> {
+    /// Takes care of what the library has given out.
+    pub fn new(functions: &'static Functions, slice: *mut PinnableSlice) -> Pinned {
+        Pinned { functions, slice }
+    }
+
+    /// The value.
+    pub fn bytes(&self) -> Option<&[u8]> {
         if self.slice.is_null() {
             return None;
         }
@@ -343,7 +366,7 @@ impl Drop for Pinned {
 }
 
 /// The error that a call has left behind, if it has.
-fn check(functions: &Functions, error: *mut c_char) -> Result<(), Error> {
+pub fn check(functions: &Functions, error: *mut c_char) -> Result<(), Error> {
     if error.is_null() {
         return Ok(());
     }

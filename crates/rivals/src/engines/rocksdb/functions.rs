@@ -6,7 +6,7 @@ use crate::engines::library::{functions, opaque};
 use std::ffi::{c_char, c_int, c_uchar};
 
 opaque! {
-    /// An open database.
+    /// An open database, of any form.
     Db;
     /// Settings of a database.
     DbOptions;
@@ -22,6 +22,12 @@ opaque! {
     WriteBatch;
     /// A place among the keys.
     Cursor;
+    /// Settings of a database with locking transactions.
+    LockingOptions;
+    /// How to begin a transaction, of either kind.
+    TransactionOptions;
+    /// A transaction, of either kind.
+    Transaction;
 }
 
 functions! {
@@ -87,4 +93,82 @@ functions! {
     pinnableslice_value: fn(*const PinnableSlice, *mut usize) -> *const c_char;
     pinnableslice_destroy: fn(*mut PinnableSlice);
     free: fn(*mut std::ffi::c_void);
+
+    optimistictransactiondb_open_column_families: fn(
+        *const DbOptions,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const DbOptions,
+        *mut *mut ColumnFamily,
+        *mut *mut c_char
+    ) -> *mut Db;
+    optimistictransactiondb_get_base_db: fn(*mut Db) -> *mut Db;
+    optimistictransactiondb_close_base_db: fn(*mut Db);
+    optimistictransactiondb_close: fn(*mut Db);
+    optimistictransaction_options_create: fn() -> *mut TransactionOptions;
+    optimistictransaction_options_destroy: fn(*mut TransactionOptions);
+    optimistictransaction_options_set_set_snapshot: fn(*mut TransactionOptions, c_uchar);
+    optimistictransaction_begin: fn(
+        *mut Db,
+        *const WriteOptions,
+        *const TransactionOptions,
+        *mut Transaction
+    ) -> *mut Transaction;
+
+    transactiondb_options_create: fn() -> *mut LockingOptions;
+    transactiondb_options_destroy: fn(*mut LockingOptions);
+    transactiondb_open_column_families: fn(
+        *const DbOptions,
+        *const LockingOptions,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const DbOptions,
+        *mut *mut ColumnFamily,
+        *mut *mut c_char
+    ) -> *mut Db;
+    transactiondb_close: fn(*mut Db);
+    transactiondb_put: fn(
+        *mut Db,
+        *const WriteOptions,
+        *const c_char,
+        usize,
+        *const c_char,
+        usize,
+        *mut *mut c_char
+    );
+    transactiondb_write: fn(*mut Db, *const WriteOptions, *mut WriteBatch, *mut *mut c_char);
+    transactiondb_delete: fn(*mut Db, *const WriteOptions, *const c_char, usize, *mut *mut c_char);
+    transactiondb_get_pinned: fn(
+        *mut Db,
+        *const ReadOptions,
+        *const c_char,
+        usize,
+        *mut *mut c_char
+    ) -> *mut PinnableSlice;
+    transactiondb_create_iterator: fn(*mut Db, *const ReadOptions) -> *mut Cursor;
+    transaction_options_create: fn() -> *mut TransactionOptions;
+    transaction_options_destroy: fn(*mut TransactionOptions);
+    transaction_options_set_set_snapshot: fn(*mut TransactionOptions, c_uchar);
+    transaction_options_set_deadlock_detect: fn(*mut TransactionOptions, c_uchar);
+    transaction_begin: fn(
+        *mut Db,
+        *const WriteOptions,
+        *const TransactionOptions,
+        *mut Transaction
+    ) -> *mut Transaction;
+
+    transaction_get_pinned_for_update: fn(
+        *mut Transaction,
+        *const ReadOptions,
+        *const c_char,
+        usize,
+        c_uchar,
+        *mut *mut c_char
+    ) -> *mut PinnableSlice;
+    transaction_put: fn(*mut Transaction, *const c_char, usize, *const c_char, usize, *mut *mut c_char);
+    transaction_commit: fn(*mut Transaction, *mut *mut c_char);
+    transaction_rollback: fn(*mut Transaction, *mut *mut c_char);
+    transaction_destroy: fn(*mut Transaction);
 }

@@ -1,8 +1,6 @@
-//! fjall: an LSM tree with a journal, after RocksDB's manner, in Rust.
-//!
-//! A put goes to the journal under its lock and to a memtable; threads of its own flush and merge.
+//! fjall's database without transactions.
 
-use super::{Handle, Setup};
+use crate::engines::{Handle, Setup};
 use crate::level::Level;
 use ::fjall::config::CompressionPolicy;
 use ::fjall::{CompressionType, Database, Error, Keyspace, KeyspaceCreateOptions, PersistMode};
@@ -17,6 +15,15 @@ pub struct Fjall {
     sync: bool,
 }
 
+/// The settings of a keyspace that is read by keys which it has. Its journal is buffered in the process, or
+/// handed to the system at every write.
+pub fn of_keys(buffered: bool) -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .manual_journal_persist(buffered)
+        .data_block_compression_policy(CompressionPolicy::disabled())
+        .expect_point_read_hits(true)
+}
+
 impl Handle for Fjall {
     const ORDERED: bool = true;
 
@@ -27,12 +34,7 @@ impl Handle for Fjall {
             .journal_compression(CompressionType::None)
             .manual_journal_persist(buffered)
             .open()?;
-        let records = database.keyspace("records", || {
-            KeyspaceCreateOptions::default()
-                .manual_journal_persist(buffered)
-                .data_block_compression_policy(CompressionPolicy::disabled())
-                .expect_point_read_hits(true)
-        })?;
+        let records = database.keyspace("records", || of_keys(buffered))?;
         Ok(Fjall { database, records, sync: setup.level == Level::Power })
     }
 
