@@ -1,8 +1,9 @@
 //! Amounts that move between accounts: two reads and two writes in one transaction.
 //!
 //! The same four calls without a transaction come first, to tell what that costs. Each thread has accounts of
-//! its own there. Then all threads move amounts between the same few accounts, for some seconds. One that meets
-//! another begins again, and the thread that gets on least is told. At the end the sum must be what it was.
+//! its own there. Then all threads move amounts between the same few accounts, for some seconds. One that
+//! meets another begins again, and the thread that gets on least is told. At the end the sum must be as it
+//! was.
 
 use super::config::{Config, setting};
 use super::drive::Phase;

@@ -1,5 +1,5 @@
-//! A transfer from the current account to the savings, which are in two tables: in two puts a cut may leave one
-//! of them, and another task may come between; in a transaction neither can.
+//! A transfer from the current account to the savings, which are in two tables: in two puts a cut may leave
+//! one of them, and another task may come between; in a transaction neither can.
 
 use quipu::{Client, Design, Error, Isolation, Table, Transaction};
 use quipu_crashtest::{After, CrashTest, FailureKind, Outcome, Summary, Task, ensure};

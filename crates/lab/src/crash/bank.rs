@@ -1,8 +1,8 @@
 //! The accounts of a run of transfers, and their sum, which no transfer changes.
 //!
-//! An account is a key of any table. The name of its value ends with the amount, so that a state tells what is
-//! in it; an absent account has nothing. Transfers read before they write, so the names of their values are
-//! made while they run.
+//! An account is a key of any table. The name of its value ends with the amount, so that a state tells it; an
+//! absent account has nothing. Transfers read before they write, so the names of their values are made while
+//! they run.
 
 use super::oracle::{State, ValueId};
 
@@ -30,7 +30,7 @@ pub(super) struct Bank {
     commits: u32,
 }
 
-/// What is in an account.
+/// The amount of an account.
 pub(super) fn amount(state: State) -> u64 {
     state.unwrap_or_default() & MOST
 }

@@ -65,8 +65,8 @@ impl Pace {
     }
 }
 
-/// Zones that an index in the pool has before it takes further ones: FAST&FAIR keeps nodes and long keys apart,
-/// MPKV's buckets those of the table and those that overflow.
+/// Zones that an index in the pool has before it takes further ones: FAST&FAIR keeps nodes and long keys
+/// apart, MPKV's buckets those of the table and those that overflow.
 pub(super) fn first_zones(design: Design) -> u32 {
     match design {
         Design::FLATSTORE_FF | Design::MPKV | Design::MPKV_BASELINE => 2,

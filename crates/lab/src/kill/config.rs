@@ -25,8 +25,8 @@ pub struct KillConfig {
     /// The seed of calls and moments. How far a writer gets is up to the machine.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// Writers move amounts between accounts, each time in one transaction, or in a batch with conditions where a
-    /// design has no transactions; the sum of all accounts is judged too.
+    /// Writers move amounts between accounts, each time in one transaction, or in a batch with conditions
+    /// where a design has no transactions; the sum of all accounts is judged too.
     #[arg(long)]
     pub transfers: bool,
     /// Bytes of the pool. One that becomes full is replaced. [default: 64M; 2M for a design with levels]

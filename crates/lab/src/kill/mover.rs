@@ -98,7 +98,7 @@ impl<'s> Mover<'s> {
         };
     }
 
-    /// What is in an account.
+    /// The amount of an account.
     fn amount(&self, account: u64) -> Result<Value, Error> {
         let clients = self.extent.clients(self.store)?;
         let value = clients[self.extent.table_of(account)].get(&key_bytes(account))?;
@@ -165,7 +165,7 @@ impl<'s> Mover<'s> {
         }
     }
 
-    /// What a program does that knows of no transactions: each account by a write of its own.
+    /// As a program that knows of no transactions does it: each account by a write of its own.
     fn carry_out_in_pieces(&mut self, Task { transfer, journal, name }: Task) -> Result<Parts, Error> {
         let has = self.amount(transfer.from)?;
         let to = [self.amount(transfer.to[0])?, self.amount(transfer.to[1])?];

@@ -2,8 +2,8 @@
 //!
 //! An account is a key, and its value the amount; an empty one is absent. With the accounts, each transfer
 //! writes into the journal of its thread, in the same transaction: its number, and what each account got. So
-//! the judge knows from the pool whether a transfer in flight has taken effect, and by how much. It adds up all
-//! transfers that count, and then each account must have exactly this amount.
+//! the judge knows from the pool whether a transfer in flight has taken effect, and by how much. It adds up
+//! all transfers that count, and then each account must have exactly this amount.
 
 use super::config::WriterConfig;
 use super::frame::Acknowledgement;
@@ -35,8 +35,8 @@ const BITS: u32 = 24;
 /// Keys of all accounts and journals.
 pub(super) const KEYS: u64 = ACCOUNTS + 2 * MOST_THREADS as u64;
 
-/// Holds transfers against a design, which needs transactions, or batches with conditions, and against the way
-/// in which it is broken.
+/// Holds transfers against a design, which needs transactions, or batches with conditions, and against the
+/// way in which it is broken.
 pub(super) fn check(design: Design, twin: Option<Broken>) -> Result<(), Error> {
     let can = design.can();
     if !can.transactions && !(can.batches && can.versions) {
@@ -93,7 +93,7 @@ pub(super) struct Transfer {
     wanted: Value,
 }
 
-/// What each account gets by a transfer.
+/// The amounts that accounts get by a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parts(pub [Value; 2]);
 
