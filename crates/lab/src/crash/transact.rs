@@ -3,7 +3,8 @@
 //! A commit is one atomic call of the recorder: an update of each account that it writes, which has seen what
 //! the transaction has read there. So a commit that overlooks a write of another has no explanation, whether
 //! the machine crashes or not. Keys that a serializable transaction has only read are part of this call too.
-//! Reads of the state at the beginning are held against the prefixes of all writes, as those of a snapshot are.
+//! Reads of the state at the beginning are held against the prefixes of all writes, as those of a snapshot
+//! are.
 
 use super::bank::{MOST, amount, sum};
 use super::hand::Hand;
