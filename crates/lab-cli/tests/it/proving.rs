@@ -118,7 +118,11 @@ fn writers_of_transfers_keep_the_sum() {
 
 #[test]
 fn transfers_that_are_acknowledged_early_or_in_pieces_are_convicted_by_a_death() {
-    let charges = [("late-put", "the journal of thread"), ("split-update", "the sum of all accounts")];
+    // A death between the accounts shows in the sum, one before the journal in the accounts alone.
+    let charges = [
+        ("late-put", &["the journal of thread"][..]),
+        ("split-update", &["the sum of all accounts", "in place of"]),
+    ];
     for (twin, charge) in charges {
         let (_folder, pool) = folder();
         let options = ["--design", "xp", "--transfers", "--threads", "1", "--twin", twin, "--json"];
@@ -126,7 +130,7 @@ fn transfers_that_are_acknowledged_early_or_in_pieces_are_convicted_by_a_death()
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(1), ""));
         let report = &objects(&output.stdout)[0];
         let [what, replay] = ["what", "replay"].map(|name| report["details"][0][name].as_str().unwrap());
-        assert!(what.contains(charge), "{twin}: {what}");
+        assert!(charge.iter().any(|charge| what.contains(charge)), "{twin}: {what}");
         assert!(replay.contains(" --transfers --twin "), "{replay}");
     }
     let (_folder, pool) = folder();
