@@ -39,7 +39,7 @@ pub(super) const KEYS: u64 = ACCOUNTS + 2 * MOST_THREADS as u64;
 /// way in which it is broken.
 pub(super) fn check(design: Design, twin: Option<Broken>) -> Result<(), Error> {
     let can = design.can();
-    if !can.transactions && !(can.batches && can.versions) {
+    if !(can.transactions || can.batches && can.versions) {
         return Err(Error::Option(format!(
             "{design} has neither transactions nor batches, which transfers need"
         )));
