@@ -10,7 +10,7 @@ use quipu_lab::isolation::{IsolationConfig, IsolationReport, Level, explore};
 const TRANSACTIONS: u64 = 3000;
 
 /// Those of each level on real threads.
-const ON_THREADS: u64 = 1000;
+const ON_THREADS: u64 = 600;
 
 const MERGING: [Merging; 3] = [Merging::Direct, Merging::Key, Merging::Off];
 
