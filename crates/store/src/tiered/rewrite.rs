@@ -340,7 +340,8 @@ impl<I: InOrder> Tiers<I> {
         let (end, heap, zones) = (memtable.end()?, self.log.heap(), memtable.zones());
         let zone_size = heap.space().zone_size();
         let capacity = zones.len() as u64 * zone_size;
-        let held = heap.usage().of_all(zones, heap.space().expiry_time());
+        // Values that somebody still sees have not expired, and would be copied.
+        let held = heap.usage().of_all(zones, self.time_of_all());
         let hides_nothing = if is_oldest { held.tombstones } else { 0 };
         let stays = held.records.saturating_sub(held.dead.max(held.expired) + hides_nothing);
         // Copies share headers and last lines, and may leave a little at the ends of zones.

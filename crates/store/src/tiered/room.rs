@@ -429,7 +429,7 @@ impl<I: InOrder> Tiers<I> {
         if self.merging != Merging::Direct {
             return Ok(());
         }
-        let (memtables, now) = (self.log.memtables(), self.expiry_time());
+        let (memtables, now) = (self.log.memtables(), self.time_of_all());
         for table in self.tables.all() {
             let own = |memtable: &&Arc<Memtable>| memtable.subtable() == table.subtable.created;
             let open = memtables.iter().filter(own).filter(|memtable| memtable.end().is_none());

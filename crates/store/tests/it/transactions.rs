@@ -485,3 +485,29 @@ fn a_transaction_that_holds_its_own_room_back_is_repeated() {
     done.unwrap();
     assert_eq!((tries, other.get(&3000u32.to_be_bytes()).unwrap()), (2, Some(vec![3; 1000])));
 }
+
+/// Values that have expired, but not for an open transaction, are no garbage yet: to write them anew would
+/// give nothing back, again and again.
+#[test]
+fn values_that_a_transaction_still_sees_are_not_moved_for_ever() {
+    let pool = Options::new().design(Design::XP).size(4 << 20).zone_size(64 << 10).levels(quipu::Levels::Off);
+    let world = world(pool);
+    let (mut client, mut other) = (world.store.client(), world.store.client());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
+    (0..1000u32).for_each(|key| client.put_until(&key.to_be_bytes(), &[1; 1000], now + 400).unwrap());
+    let own = client.begin(Isolation::Snapshot).unwrap();
+    assert!(own.get(&0u32.to_be_bytes()).unwrap().is_some());
+    while other.contains_key(&999u32.to_be_bytes()).unwrap() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let before = world.store.stats().moved_records;
+    for round in 0..1000u32 {
+        (0..100u8).for_each(|key| other.put(&[key], &[round as u8; 1000]).unwrap());
+    }
+    let moved = world.store.stats().moved_records - before;
+    assert!(moved < 4000, "{moved} records were moved, of 1100");
+    assert_eq!(own.prefix(&[0]).take(300).filter(Result::is_ok).count(), 300);
+    drop(own);
+    world.store.compact().unwrap();
+    assert_eq!(other.pin().keys().count(), 100);
+}
