@@ -154,7 +154,7 @@ fn one(level: Level, seed: u64) -> IsolationConfig {
 
 /// Looks for seeds: of the twin that `QUIPU_TWIN` names, otherwise of all.
 #[test]
-#[ignore = "it looks for seeds to pin"]
+#[ignore = "it looks for seeds to pin: cargo test -p quipu-lab --test it -- --ignored --nocapture isolation::search"]
 fn search() {
     let asked = std::env::var("QUIPU_TWIN").ok();
     let is_asked = |row: &&Row| asked.as_deref().is_none_or(|name| name == row.twin.name());

@@ -13,8 +13,8 @@
 //! A number is announced by the thread that has just read it, and by no other: at an older one, versions may
 //! be gone already.
 //!
-//! *A snapshot may have an end.* When its time has come, whoever wants room takes it off the list, and says
-//! so first. Its owner asks behind each read: if the read has met what a purge left, the answer is yes.
+//! *A snapshot may have an end.* When its time has come, a cleaner takes it off the list, and says so first.
+//! Its owner asks behind each read: if the read has missed a version that a purge took, the answer is yes.
 
 use crate::epoch::Holder;
 use crate::sync::SpinLock;
@@ -208,16 +208,12 @@ impl Snapshot {
         self.number
     }
 
-    /// When it ends, in milliseconds of the medium's clock; [`u64::MAX`] for never.
+    /// Whether its time has come, by the medium's clock in milliseconds. Asked behind a read: if not, nothing
+    /// of it was gone.
     #[inline]
-    pub fn end(&self) -> u64 {
-        self.end
-    }
-
-    /// Whether it has [ended](Snapshots::end_due). Asked behind a read: if not, nothing of it was gone.
-    #[inline]
-    pub fn has_ended(&self) -> bool {
-        self.has_ended.as_ref().is_some_and(|ended| ended.load(Ordering::SeqCst))
+    pub fn has_ended(&self, now: impl FnOnce() -> u64) -> bool {
+        let is_over = |ended: &Arc<AtomicBool>| ended.load(Ordering::SeqCst) || self.end <= now();
+        self.has_ended.as_ref().is_some_and(is_over)
     }
 }
 

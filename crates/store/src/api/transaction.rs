@@ -1,8 +1,8 @@
 //! [`Transaction`]: several reads and writes that take effect together, or not at all.
 //!
 //! It is optimistic. Its reads show the state of its beginning; its writes stay with it. The commit writes
-//! them as one batch, if nobody has written meanwhile what it relies on: so much is kept of what was read.
-//! Until then nothing of it is in the store, and nobody waits for it.
+//! them as one batch, if the keys and ranges that it relies on have not been written meanwhile; the reads are
+//! noted for that. Until then nothing of it is in the store, and nobody waits for it.
 
 mod elsewhere;
 mod range;
@@ -238,7 +238,7 @@ impl<'c> Transaction<'c> {
     }
 
     /// Carries out all writes, at once and durably. Readers see all of them or none, and so does a store that
-    /// is opened after a crash. Without writes nothing is checked: what was read was one state.
+    /// is opened after a crash. Without writes nothing is checked: all reads were of one state.
     ///
     /// # Errors
     /// [`Error::Conflict`] if somebody has written what the transaction relies on; otherwise as for
@@ -272,11 +272,11 @@ impl Transaction<'_> {
         }
     }
 
-    /// Refuses what was read if the state was no longer held.
+    /// Refuses an answer if the state was no longer held.
     fn check_age(&self) -> Result<(), Error> {
-        let Some((snapshot, _)) = &self.state else { return Ok(()) };
-        let is_over = || snapshot.end() <= self.client.session.engine().region().coarse_ticks();
-        if snapshot.has_ended() || is_over() { Err(Error::TransactionTooOld) } else { Ok(()) }
+        let now = || self.client.session.engine().region().coarse_ticks();
+        let has_ended = self.state.as_ref().is_some_and(|(snapshot, _)| snapshot.has_ended(now));
+        if has_ended { Err(Error::TransactionTooOld) } else { Ok(()) }
     }
 
     fn get_in(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {

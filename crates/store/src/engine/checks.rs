@@ -1,5 +1,6 @@
 //! [`Checks`]: what must be so when a batch is written, or it is not.
 
+use super::bounds::{first_of, is_above, is_below};
 use crate::types::conditions::Conditions;
 use crate::types::table::TableId;
 use quipu_parts::versions::Snapshot;
@@ -27,28 +28,16 @@ pub(crate) struct ReadRange {
 impl ReadRange {
     /// The key at which a walk over it begins.
     pub(crate) fn first(&self) -> &[u8] {
-        match &self.from {
-            Bound::Included(key) | Bound::Excluded(key) => key,
-            Bound::Unbounded => &[],
-        }
+        first_of(&self.from)
     }
 
     /// Whether a key is before the end.
     pub(crate) fn reaches(&self, key: &[u8]) -> bool {
-        match &self.to {
-            Bound::Included(last) => key <= &**last,
-            Bound::Excluded(end) => key < &**end,
-            Bound::Unbounded => true,
-        }
+        is_below(&self.to, key)
     }
 
     /// Whether a key is in it.
     pub(crate) fn holds(&self, key: &[u8]) -> bool {
-        let is_behind = match &self.from {
-            Bound::Included(first) => key >= &**first,
-            Bound::Excluded(before) => key > &**before,
-            Bound::Unbounded => true,
-        };
-        is_behind && self.reaches(key)
+        is_above(&self.from, key) && self.reaches(key)
     }
 }

@@ -6,6 +6,7 @@
 
 use super::{Decide, Decision, Engine, Head, InForce, InPlace, Pinned, Session, Stretch};
 use crate::background::Job;
+use crate::engine::bounds::first_of;
 use crate::engine::checks::Checks;
 use crate::engine::common::Common;
 use crate::engine::moment::Moment;
@@ -22,7 +23,6 @@ use quipu_parts::record::{Content, Kind};
 use quipu_parts::space::CheckpointEntry;
 use quipu_parts::versions::Snapshot;
 use std::borrow::Cow;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// Hears of the calls of a store and of its clients.
@@ -251,14 +251,6 @@ fn done<T>(_: &T) -> Answer<'_> {
     Answer::Done
 }
 
-/// The key of a bound; an empty one for none.
-fn bound(bound: &Bound<Cow<'_, [u8]>>) -> Vec<u8> {
-    match bound {
-        Bound::Included(key) | Bound::Excluded(key) => key.to_vec(),
-        Bound::Unbounded => Vec::new(),
-    }
-}
-
 /// The keys of a batch, with the values that they are to get.
 fn items_of(batch: &WriteBatch) -> Vec<(&[u8], Option<&[u8]>)> {
     let is_put = |content: &Content<'_>| content.kind == Kind::Value;
@@ -437,7 +429,7 @@ impl Session for HeardSession {
         pinned: &'g Pinned<'g>,
         stretch: Stretch<'g>,
     ) -> Result<Box<dyn DoubleEndedIterator<Item = Pair<'g>> + 'g>, Error> {
-        let (first, last) = (bound(&stretch.from), bound(&stretch.to));
+        let (first, last) = (first_of(&stretch.from).to_vec(), first_of(&stretch.to).to_vec());
         let table = self.table.as_deref();
         let call = Call {
             name: "range",

@@ -3,6 +3,7 @@
 //! A walk implements both, and its types end here: everything below is compiled for its parts. A method that
 //! only some walks have refuses by default.
 
+pub(crate) mod bounds;
 pub(crate) mod checks;
 pub(crate) mod common;
 mod decide;

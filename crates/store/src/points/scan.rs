@@ -3,10 +3,10 @@
 use super::Core;
 use super::expiry::Successors;
 use super::near::{self, Copied};
+use crate::engine::bounds::{first_of, is_above, is_below};
 use crate::engine::{Stretch, Wanted};
 use crate::types::error::Error;
 use crate::types::iter::{KeyValue, Pair};
-use crate::walk::bounds::{is_above, is_below};
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::{BothWays, Index, IndexError};
 use std::borrow::Cow;
@@ -187,13 +187,7 @@ impl<'g, I: BothWays> Ordered<'g, I> {
     #[inline]
     fn front_word(&mut self) -> Result<Option<u64>, Error> {
         let Ordered { core, guard, from, wanted, .. } = self;
-        let walk = self.front.get_or_insert_with(|| {
-            let start = match from {
-                Bound::Included(key) | Bound::Excluded(key) => key,
-                Bound::Unbounded => &[][..],
-            };
-            Walk::new(core.index.scan_from(start))
-        });
+        let walk = self.front.get_or_insert_with(|| Walk::new(core.index.scan_from(first_of(from))));
         walk.next(core, wanted, |scan, count, words| {
             core.index.next_words(guard, scan, count, |word| words.push(word))
         })

@@ -8,11 +8,11 @@
 //! *A check goes by versions.* The newest write of a key is in the index, deletions too, or on the levels. A
 //! copy that a rewrite has made has a number of its own, and the version of its original. A deletion that is
 //! younger than a snapshot is never left behind, and a range delete stays in the list of its table until no
-//! snapshot is older. So whoever compares with the number of a snapshot that is still announced misses
-//! nothing, whatever was rewritten, dumped or merged since.
+//! snapshot is older. So a comparison with the number of a snapshot that is still announced misses no write,
+//! also behind rewrites, dumps and merges.
 //!
-//! *Nothing fails behind the grant.* A check that does not hold waits until the write which it saw is
-//! visible, and without stripes: whoever begins again then sees it.
+//! *Nothing fails behind the grant.* A check that does not hold waits, without stripes, until the write which
+//! it saw is visible: the transaction sees it when it begins again.
 
 use super::table::Table;
 use super::view::LevelsInUse;
@@ -105,7 +105,7 @@ impl<I: InOrder> Tiers<I> {
                 Ok(_) if twin!(CheckedEarly) => None,
                 Ok(highest) => tiers.find_broken(&guard, &writes, &checked, Some(&highest))?,
             };
-            if checked.snapshot.is_some_and(Snapshot::has_ended) {
+            if checked.snapshot.is_some_and(|snapshot| snapshot.has_ended(|| tiers.region().coarse_ticks())) {
                 return Err(Error::TransactionTooOld);
             }
             if let Some(broken) = broken {
@@ -203,7 +203,7 @@ impl<I: InOrder> Tiers<I> {
         tables
     }
 
-    /// Locks what a commit writes and has read.
+    /// Locks the keys that a commit writes, and those that it has read.
     fn lock_checked(&self, writes: &[Write<'_, I>], checked: &Checked<'_, I>) -> Vec<StripeGuard<'_>> {
         if !checked.ranges.is_empty() {
             return (0..self.common.stripes.count()).map(|stripe| self.lock_stripe(stripe)).collect();

@@ -21,6 +21,7 @@ use super::Tiers;
 use super::scan::Scan;
 use super::table::Table;
 use crate::engine::Stretch;
+use crate::engine::bounds::first_of;
 use crate::engine::moment::Moment;
 use quipu_parts::epoch::Guard;
 use quipu_parts::index::InOrder;
@@ -108,10 +109,7 @@ impl Front {
     /// Where a scan of a state from this bound on may begin.
     #[inline]
     pub(super) fn from<'b>(&self, from: Bound<Cow<'b, [u8]>>, moment: Moment) -> Bound<Cow<'b, [u8]>> {
-        let first = match &from {
-            Bound::Included(key) | Bound::Excluded(key) => first_bytes(key),
-            Bound::Unbounded => 0,
-        };
+        let first = first_bytes(first_of(&from));
         if first < self.told_below.load(Ordering::Acquire) { self.behind(from, moment) } else { from }
     }
 

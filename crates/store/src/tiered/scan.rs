@@ -8,12 +8,12 @@ use super::merge::{Merge, Sight};
 use super::table::Table;
 use super::view::View;
 use super::{Session, Tiers};
+use crate::engine::bounds::{first_of, is_above, is_below};
 use crate::engine::holder;
 use crate::engine::moment::Moment;
 use crate::engine::{Removal, Stretch, Wanted};
 use crate::types::error::{Error, damaged_at};
 use crate::types::iter::Pair;
-use crate::walk::bounds::{is_above, is_below};
 use quipu_medium::LINE;
 use quipu_parts::epoch::{Guard, What};
 use quipu_parts::heap::chain::RecordFound;
@@ -81,10 +81,7 @@ impl<'g, I: InOrder> Scan<'g, I> {
         // Behind the number: all items up to it are in a layer of this view, or on its levels.
         let view = early.unwrap_or_else(|| table.view(guard));
         table.check()?;
-        let is_whole = match &from {
-            Bound::Unbounded => true,
-            Bound::Included(key) | Bound::Excluded(key) => key.is_empty(),
-        };
+        let is_whole = first_of(&from).is_empty();
         let dead = is_whole.then(Dead::default);
         let from = table.front.from(from, Moment { number: at, time: now });
         Ok(Scan {
@@ -225,14 +222,6 @@ impl Dead {
         self.count += 1;
         self.last.clear();
         self.last.extend_from_slice(key);
-    }
-}
-
-/// The key at which a scan from this bound begins.
-fn first_of<'b>(from: &'b Bound<Cow<'_, [u8]>>) -> &'b [u8] {
-    match from {
-        Bound::Included(key) | Bound::Excluded(key) => key,
-        Bound::Unbounded => &[],
     }
 }
 

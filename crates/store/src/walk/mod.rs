@@ -1,6 +1,5 @@
 //! Parts that the walks share: no walk imports another.
 
-pub(crate) mod bounds;
 pub(crate) mod checkpoint;
 pub(crate) mod hot;
 pub(crate) mod in_pool;

@@ -5,6 +5,7 @@ mod full_pool;
 mod guide;
 mod heard;
 mod hermitage;
+mod long_transactions;
 mod parts;
 mod refused;
 mod room;

@@ -3,6 +3,7 @@
 //! Pairs are copied some at a time, under a pin that ends before they are shown.
 
 use super::{Transaction, writes::Write};
+use crate::engine::bounds::first_of;
 use crate::engine::checks::ReadRange;
 use crate::engine::{Stretch, Wanted};
 use crate::types::error::Error;
@@ -179,10 +180,7 @@ impl Drop for Merged<'_, '_> {
     fn drop(&mut self) {
         let Some((whole, at)) = self.read.take().filter(|_| !self.has_ended) else { return };
         let [front, back] = [&self.ends[0], &self.ends[1]].map(|end| end.has_told);
-        let told = |bound: &Bound<Vec<u8>>| match bound {
-            Bound::Included(key) | Bound::Excluded(key) => key.clone(),
-            Bound::Unbounded => Vec::new(),
-        };
+        let told = |bound: &Bound<Vec<u8>>| first_of(bound).to_vec();
         let nothing = (Bound::Included(Vec::new()), Bound::Excluded(Vec::new()));
         let before = match front {
             true => (whole.from.clone(), Bound::Included(told(&self.left.from))),

@@ -77,9 +77,7 @@ impl Client {
             rest(self.session.engine().region(), tries);
         }
     }
-}
 
-impl Client {
     /// Whether this thread keeps the transaction that holds room back.
     fn is_own(&self, holder: &Holder) -> bool {
         let thread = self.session.engine().region().thread_number();
