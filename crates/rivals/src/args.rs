@@ -13,7 +13,6 @@ use quipu_bench::size;
 use quipu_bench::workload::Workload;
 use quipu_lab::bench::paper::{Benchmark, Paper, Scale};
 use quipu_lab::bench::{Keys, Overwrites, SteadyLoad};
-use quipu_rivals::Load;
 use quipu_rivals::engines::Choice;
 use std::path::{Path, PathBuf};
 
@@ -416,7 +415,7 @@ impl Settings {
     }
 
     /// Measures the chosen engines and prints the results.
-    pub fn measure(&self, heading: &str, loads: &[impl Load], config: &Config) -> Result<(), Failure> {
+    pub fn measure(&self, heading: &str, benchmarks: &[Benchmark], config: &Config) -> Result<(), Failure> {
         let choices = self.choices()?;
         again::with_environment(&choices, self.place.medium)?;
         let place = self.place.of(config, &choices)?;
@@ -428,7 +427,7 @@ impl Settings {
         let cache =
             self.place.cache.map_or(String::new(), |cache| format!(", caches of {}", size::human(cache)));
         let heading = format!("{heading}, {threads}, medium {medium}{logged}{pools}{cache}, seed {seed}.");
-        Report::new(heading, self.json, self.plot.clone()).run(&choices, loads, (config, &place))
+        Report::new(heading, self.json, self.plot.clone()).run(&choices, benchmarks, (config, &place))
     }
 }
 

@@ -7,11 +7,11 @@ use crate::engines::{
     Choice, Fjall, FjallOptimistic, Handle, Kind, Pmemkv, Redb, Rival, RocksDb, Setup, Sqlite,
 };
 use crate::level::Survival;
-use crate::load::Load;
 use crate::place::Place;
 use quipu::{Design, Durability, MediumKind, Statement};
 use quipu_bench::settings;
 use quipu_bench::{BenchError, Config, Progress, Roofline, Row, Sink};
+use quipu_lab::bench::paper::Benchmark;
 use quipu_medium::Region;
 use std::fs;
 use std::path::Path;
@@ -44,25 +44,29 @@ fn statement_at(path: &Path, medium: Option<MediumKind>) -> Result<Statement, Be
     Ok(statement)
 }
 
-/// Runs `load` on each of `choices`, in `place`, which must not exist.
+/// Runs `benchmark` on each of `choices`, in `place`, which must not exist.
 ///
 /// # Errors
 /// The first error of any engine; the rows before it have been handed over.
 pub fn run(
     choices: &[Choice],
-    load: &impl Load,
+    benchmark: &Benchmark,
     config: &Config,
     place: &Place,
     progress: &dyn Progress,
     sink: &mut dyn FnMut(&Choice, Row),
 ) -> Result<(), BenchError> {
-    let config = Config { pool: Some(place.path().to_owned()), ..load.config(config) };
-    let mut rivals = Rivals { load, config: &config, roofline: None, progress };
+    let config = match benchmark {
+        Benchmark::Ycsb(workload) => config.of_workload(workload),
+        _ => config.clone(),
+    };
+    let config = Config { pool: Some(place.path().to_owned()), ..config };
+    let mut rivals = Rivals { benchmark, config: &config, roofline: None, progress };
     for choice in choices {
         let setup = choice.setup(&config, place.clone());
         let sink: Sink<'_> = &mut |row| sink(choice, row);
         match choice.kind {
-            Kind::Quipu(design) => ours(design, load, &of_ours(&config, place)?, progress, sink)?,
+            Kind::Quipu(design) => ours(design, benchmark, &of_ours(&config, place)?, progress, sink)?,
             Kind::RocksDb | Kind::RocksDbOptimistic | Kind::RocksDbLocking => {
                 rivals.measure::<RocksDb>(setup, sink)?;
             }
@@ -90,7 +94,7 @@ fn of_ours(config: &Config, place: &Place) -> Result<Config, BenchError> {
 
 fn ours(
     design: Design,
-    load: &impl Load,
+    benchmark: &Benchmark,
     config: &Config,
     progress: &dyn Progress,
     sink: Sink<'_>,
@@ -98,23 +102,23 @@ fn ours(
     // Of several designs with settings, each has its own.
     let settings = settings::of_design(&config.settings, design);
     let config = Config { designs: vec![design], settings, ..config.clone() };
-    load.run(&config, progress, sink)
+    benchmark.run(&config, progress, sink)
 }
 
 /// The common state of the engines that are not ours.
-struct Rivals<'a, L> {
-    load: &'a L,
+struct Rivals<'a> {
+    benchmark: &'a Benchmark,
     config: &'a Config,
     roofline: Option<Roofline>,
     progress: &'a dyn Progress,
 }
 
-impl<L: Load> Rivals<'_, L> {
+impl Rivals<'_> {
     fn measure<H: Handle>(&mut self, setup: Setup, sink: Sink<'_>) -> Result<(), BenchError> {
         let engine = Rival::<H>::new(setup);
         if self.config.roofline && self.roofline.is_none() {
             self.roofline = Some(Roofline::new(self.config)?);
         }
-        self.load.run_on(self.config, &engine, self.roofline.as_mut(), self.progress, sink)
+        self.benchmark.run_on(self.config, &engine, self.roofline.as_mut(), self.progress, sink)
     }
 }

@@ -16,7 +16,7 @@
 //!   It costs them something that only scans make use of.
 //! - RocksDB, fjall, redb and SQLite reach the medium through the file system, and are built for disks.
 //! - RocksDB and fjall have transactions only in forms of their own (`rocksdb-optimistic`, `rocksdb-locking`,
-//!   `fjall-optimistic`), where a single write may cost more. In [`Transfers`], engines that lock let the
+//!   `fjall-optimistic`), where a single write may cost more. In `transfers`, engines that lock let the
 //!   second of two writers wait, and optimistic ones let it begin again.
 //! - On memory (`dram`), a sync returns at once and makes nothing safer: figures of `power` mean something
 //!   only on a disk.
@@ -40,9 +40,7 @@ pub mod compare;
 pub mod engines;
 pub mod indexes;
 mod level;
-mod load;
 mod place;
 
 pub use level::{Level, Survival};
-pub use load::{Load, Transfers};
 pub use place::Place;

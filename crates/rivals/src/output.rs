@@ -1,8 +1,9 @@
 //! Results for people and for programs, each with what its acknowledged writes survive.
 
 use quipu_bench::{BenchError, Config, Progress, Row, plot, table};
+use quipu_lab::bench::paper::Benchmark;
 use quipu_rivals::engines::Choice;
-use quipu_rivals::{Load, Place, Survival, compare};
+use quipu_rivals::{Place, Survival, compare};
 use serde::Serialize;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -78,22 +79,22 @@ impl Report {
         Report { heading, json, picture, rows: Vec::new() }
     }
 
-    /// Runs the loads on all engines and writes the results, also if one of them fails on the way.
+    /// Runs the benchmarks on all engines and writes the results, also if one of them fails on the way.
     pub fn run(
         mut self,
         choices: &[Choice],
-        loads: &[impl Load],
+        benchmarks: &[Benchmark],
         (config, place): (&Config, &Place),
     ) -> Result<(), Failure> {
         choices.iter().try_for_each(|choice| choice.kind.present())?;
-        loads.iter().try_for_each(|load| can_all(choices, load))?;
+        benchmarks.iter().try_for_each(|benchmark| can_all(choices, benchmark))?;
         let mut survivals = Vec::new();
         for choice in choices {
             survivals.push(compare::survival(choice, config, place)?);
         }
         let mut refused = None;
-        let result = loads.iter().try_for_each(|load| {
-            compare::run(choices, load, config, place, &Stages, &mut |choice, row| {
+        let result = benchmarks.iter().try_for_each(|benchmark| {
+            compare::run(choices, benchmark, config, place, &Stages, &mut |choice, row| {
                 let survival = choices.iter().position(|other| other == choice).map(|at| survivals[at]);
                 if let (true, Some(survival)) = (self.json, survival) {
                     let compared = Compared { row: &row, setting: choice.setting(), survival };
@@ -129,9 +130,18 @@ impl Report {
     }
 }
 
-/// Refuses a load that not all engines can take, before anything runs.
-pub fn can_all(choices: &[Choice], load: &impl Load) -> Result<(), Failure> {
-    let refused = choices.iter().find_map(|choice| Some((choice, load.refusal(choice)?)));
+/// Refuses a benchmark that not all engines can take, before anything runs.
+pub fn can_all(choices: &[Choice], benchmark: &Benchmark) -> Result<(), Failure> {
+    let refusal = |choice: &Choice| match benchmark {
+        _ if benchmark.needs_order() && !choice.kind.is_ordered() => {
+            Some("keeps no order of keys, and so cannot scan; leave it or the scans out")
+        }
+        _ if benchmark.needs_transactions() && !choice.kind.has_transactions() => {
+            Some("has no transactions; leave it out, or name its form that has them (see engines)")
+        }
+        _ => None,
+    };
+    let refused = choices.iter().find_map(|choice| Some((choice, refusal(choice)?)));
     refused.map_or(Ok(()), |(choice, reason)| Err(Failure::Usage(format!("{choice} {reason}"))))
 }
 

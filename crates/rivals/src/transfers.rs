@@ -4,7 +4,7 @@ use crate::args::Settings;
 use crate::output::Failure;
 use quipu_bench::Config;
 use quipu_bench::size;
-use quipu_rivals::Transfers;
+use quipu_lab::bench::paper::Benchmark;
 
 /// The engines that are measured by default: of each with transactions, the level that is nearest to ours.
 const USUAL: &str = "xp,rocksdb-optimistic:process,rocksdb-locking:process,redb:memory,\
@@ -41,6 +41,6 @@ impl Args {
         let heading = format!(
             "Transfers between {records} accounts of {key_size} + {value_size} bytes: {operations}, and between {few}"
         );
-        settings.measure(&heading, &[Transfers { few }], &config)
+        settings.measure(&heading, &[Benchmark::Transfers { few }], &config)
     }
 }

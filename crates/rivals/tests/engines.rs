@@ -15,7 +15,7 @@ use quipu_rivals::engines::pmemkv::environment;
 use quipu_rivals::engines::{
     Choice, Fjall, FjallOptimistic, Kind, Pmemkv, Redb, Rival, RocksDb, Setup, Sqlite,
 };
-use quipu_rivals::{Level, Place, Transfers};
+use quipu_rivals::{Level, Place};
 use skip::is_here;
 use std::path::Path;
 use std::process::Command;
@@ -223,7 +223,8 @@ fn transfers(kind: Kind) {
     let config = Config { seconds: Some(1), roofline: false, ..tiny() };
     let mut rows = Vec::new();
     let sink = &mut |_: &Choice, row: quipu_bench::Row| rows.push(row);
-    compare::run(&chosen, &Transfers { few: 3 }, &config, &Place::new(&path), &Silent, sink).unwrap();
+    compare::run(&chosen, &Benchmark::Transfers { few: 3 }, &config, &Place::new(&path), &Silent, sink)
+        .unwrap();
     assert!(!path.exists());
     let phases = ["four_calls", "transaction", "few_accounts"];
     assert_eq!(rows.len(), chosen.len() * phases.len());

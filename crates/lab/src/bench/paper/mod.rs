@@ -162,6 +162,11 @@ pub enum Benchmark {
     Util(Overwrites),
     /// [`recovery_of_overwritten`](super::recovery_of_overwritten()).
     Disorder(Overwrites),
+    /// [`transfers`](quipu_bench::transfers()).
+    Transfers {
+        /// The accounts that all threads meet at.
+        few: u64,
+    },
     /// A workload that scans, of designs that cannot: a row that says so.
     NoScans,
 }

@@ -10,7 +10,7 @@ use quipu_bench::config::{Config, ONE_CLIENT, refuse, setting};
 use quipu_bench::error::BenchError;
 use quipu_bench::progress::Progress;
 use quipu_bench::report::{InPaper, Row, Sink};
-use quipu_bench::{Engine, Roofline, ops, ops_of, ycsb, ycsb_of};
+use quipu_bench::{Engine, Roofline, ops, ops_of, transfers, transfers_of, ycsb, ycsb_of};
 
 /// Records of runs on the simulator that stand beside runs on another medium: counts do not get more exact
 /// with more of them.
@@ -155,6 +155,7 @@ impl Benchmark {
             Benchmark::Steady(load) => steady(config, load, progress, sink),
             Benchmark::Util(overwrites) => util(config, overwrites, progress, sink),
             Benchmark::Disorder(overwrites) => recovery_of_overwritten(config, overwrites, progress, sink),
+            Benchmark::Transfers { few } => transfers(config, *few, progress, sink),
             Benchmark::NoScans => {
                 for design in &config.designs {
                     let not_run = Some("keys have no order");
@@ -181,6 +182,11 @@ impl Benchmark {
         matches!(self, Benchmark::Ycsb(workload) if workload.scans())
     }
 
+    /// Whether it is of engines alone that have transactions.
+    pub fn needs_transactions(&self) -> bool {
+        matches!(self, Benchmark::Transfers { .. })
+    }
+
     /// Runs the benchmark on any engine.
     ///
     /// # Errors
@@ -198,6 +204,8 @@ impl Benchmark {
             Benchmark::Ycsb(workload) => ycsb_of(config, workload, engine, roofline, progress, sink),
             Benchmark::Steady(load) => steady_of(config, load, engine, roofline, progress, sink),
             Benchmark::Util(overwrites) => util_of(config, overwrites, engine, roofline, progress, sink),
+            // A medium has no limit of transactions to compare them with.
+            Benchmark::Transfers { few } => transfers_of(config, *few, engine, progress, sink),
             _ => Err(setting("benchmark", "measures what only Quipu's designs do")),
         }
     }
