@@ -33,6 +33,7 @@ mod front;
 mod global;
 mod levels;
 mod merge;
+mod moment;
 mod pace;
 mod pairing;
 mod ranges;

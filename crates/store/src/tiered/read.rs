@@ -226,27 +226,9 @@ impl<I: InOrder> Tiers<I> {
         record.expires != 0 && self.has_passed_by(record.expires, self.time_of_all())
     }
 
-    /// The time by which values have expired for all who read.
-    #[cold]
-    pub(super) fn time_of_all(&self) -> u64 {
-        self.expiry_time().min(self.snapshots.earliest_time())
-    }
-
     #[cold]
     pub(super) fn has_passed_by(&self, time: u64, now: u64) -> bool {
         self.log.heap().space().has_passed_by(time, now)
-    }
-
-    /// The time of a moment.
-    #[cold]
-    pub(super) fn time_at(&self, at: Moment) -> u64 {
-        if at.time == 0 { self.expiry_time() } else { at.time }
-    }
-
-    /// The time by which values expire.
-    #[cold]
-    pub(super) fn expiry_time(&self) -> u64 {
-        self.log.heap().space().expiry_time()
     }
 
     /// Values of up to [`AT_ONCE`] keys, whose cache misses overlap; `each` sees them in order.

@@ -9,7 +9,6 @@ use super::table::Table;
 use super::view::View;
 use super::{Session, Tiers};
 use crate::engine::bounds::{first_of, is_above, is_below};
-use crate::engine::holder;
 use crate::engine::moment::Moment;
 use crate::engine::{Removal, Stretch, Wanted};
 use crate::types::error::{Error, damaged_at};
@@ -20,7 +19,7 @@ use quipu_parts::heap::chain::RecordFound;
 use quipu_parts::index::InOrder;
 use quipu_parts::sync::between_looks;
 use quipu_parts::twin;
-use quipu_parts::versions::{Look, Noted, Snapshot, Terms, Version};
+use quipu_parts::versions::{Look, Noted, Snapshot, Version};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -244,30 +243,6 @@ impl<'g, I: InOrder> Scan<'g, I> {
 }
 
 impl<I: InOrder> Tiers<I> {
-    /// A snapshot with this end, and its moment. A value that was put after its own end is in no snapshot of
-    /// a time before that end.
-    pub(super) fn moment(&self, what: What, end: u64) -> (Snapshot, Moment) {
-        loop {
-            let before = self.log.visible();
-            between_looks();
-            let now = self.expiry_time();
-            between_looks();
-            let holder = holder::here(self.region(), what);
-            let snapshot = self.snapshots.take(holder, Terms { time: now, end }, || self.log.visible());
-            let number = snapshot.number();
-            if number == before || self.expiry_time() == now {
-                return (snapshot, Moment { number, time: now });
-            }
-        }
-    }
-
-    /// Ends transactions that are older than they may be.
-    pub(super) fn end_old_transactions(&self) {
-        if self.transaction_age.is_some() {
-            self.snapshots.end_due(self.region().coarse_ticks());
-        }
-    }
-
     /// Deletes every key that is present when this begins; as [`crate::Client::clear`].
     pub(super) fn clear(&self, session: &mut Session<I>) -> Result<(), Error> {
         self.common.admission.admit()?;
